@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -24,14 +25,16 @@ type RunsConfig struct {
 	OutputMB int `yaml:"output_mb"`
 	// Artifacts are bounded a run, and in all.
 	Artifacts ArtifactsConfig `yaml:"artifacts"`
+	Defaults  RunDefaults     `yaml:"defaults"`
 }
 
 // ArtifactsConfig bounds the files that are copied out of sandboxes after runs.
 type ArtifactsConfig struct {
-	MaxMB     int `yaml:"max_mb"`      // of a run: 256
-	MaxFileMB int `yaml:"max_file_mb"` // of a file: 64
-	MaxFiles  int `yaml:"max_files"`   // of a run: 5000
-	TotalMB   int `yaml:"total_mb"`    // of all runs: 10240; the oldest go first
+	Dir       string `yaml:"dir"`         // artifacts, in the data directory
+	MaxMB     int    `yaml:"max_mb"`      // of a run: 256
+	MaxFileMB int    `yaml:"max_file_mb"` // of a file: 64
+	MaxFiles  int    `yaml:"max_files"`   // of a run: 5000
+	TotalMB   int    `yaml:"total_mb"`    // of all runs: 10240; the oldest go first
 }
 
 func (c RunsConfig) check() error {
@@ -46,18 +49,23 @@ func (c RunsConfig) check() error {
 			return fault.InvalidField(name, "%d is outside 0 to %d", n, 1<<30)
 		}
 	}
-	return nil
+	return c.Defaults.check()
 }
 
 // artifactsDir is the directory in the data directory that holds artifacts.
 const artifactsDir = "artifacts"
 
+func (c Config) artifactsDir() string {
+	return cmp.Or(c.Runs.Artifacts.Dir, filepath.Join(c.Data, artifactsDir))
+}
+
 func (c Config) runs(log *slog.Logger, m *runs.Metrics) runs.Options {
 	a := c.Runs.Artifacts
 	return runs.Options{
-		Logger: log, Metrics: m, Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
+		Defaults: c.Runs.Defaults.runs(),
+		Logger:   log, Metrics: m, Keep: c.Runs.Keep, Most: c.Runs.Most, MaxOutput: int64(c.Runs.OutputMB) << 20,
 		Artifacts: runs.ArtifactOptions{
-			Dir: filepath.Join(c.Data, artifactsDir), MaxBytes: int64(a.MaxMB) << 20, MaxFileBytes: int64(a.MaxFileMB) << 20,
+			Dir: c.artifactsDir(), MaxBytes: int64(a.MaxMB) << 20, MaxFileBytes: int64(a.MaxFileMB) << 20,
 			MaxFiles: a.MaxFiles, Total: int64(a.TotalMB) << 20,
 		},
 	}

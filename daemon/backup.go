@@ -55,13 +55,14 @@ type backups struct {
 	engine  *engine.Engine
 	db      *sqlstore.Store
 	data    string
+	files   string // the directory of artifacts
 	version string
 	log     *slog.Logger
 	turn    chan struct{}
 }
 
 func newBackups(eng *engine.Engine, db *sqlstore.Store, cfg Config, version string, log *slog.Logger) *backups {
-	return &backups{engine: eng, db: db, data: cfg.Data, version: version, log: log, turn: make(chan struct{}, 1)}
+	return &backups{engine: eng, db: db, data: cfg.Data, files: cfg.artifactsDir(), version: version, log: log, turn: make(chan struct{}, 1)}
 }
 
 // Allowed reports whether a caller may make a backup.
@@ -382,7 +383,7 @@ func (t *taking) archives(ctx context.Context) error {
 // artifacts takes the files of the runs that the records have artifacts of. Those that were
 // collected since are skipped.
 func (t *taking) artifacts(ctx context.Context) error {
-	root, err := os.OpenRoot(filepath.Join(t.data, artifactsDir))
+	root, err := os.OpenRoot(t.files)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -74,7 +74,8 @@ type Config struct {
 	// PrebuildImage builds the default image in the background when it is missing.
 	PrebuildImage bool `yaml:"prebuild_image"`
 
-	base settings.Base // the settings, with where each comes from
+	withoutEffect []string      // variables of mcp-sandboxd, with the reason
+	base          settings.Base // the settings, with where each comes from
 }
 
 // LogConfig configures the log.
@@ -115,6 +116,10 @@ type MCPConfig struct {
 	// Profile is the set of tools at /mcp, where the token has none of its own; "":
 	// sandpit.
 	Profile string `yaml:"profile"`
+	// Path is where MCP is served, too, beside /mcp; "": nowhere else.
+	Path string `yaml:"path"`
+	// Descriptions are what tools say to models, by profile and tool: in place of ours, or behind it.
+	Descriptions map[string]map[string]DescriptionConfig `yaml:"descriptions"`
 }
 
 // NetworkConfig bounds what sandboxes may reach.
@@ -243,6 +248,9 @@ func (c *Config) ReadFile(path string) error {
 
 // ReadEnv overrides fields of c by the variables that getenv knows.
 func (c *Config) ReadEnv(getenv func(string) string) error {
+	if err := c.readSandboxd(getenv); err != nil {
+		return err
+	}
 	variables := map[string]any{
 		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images.Dir,
 		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_ARCHIVE_DIR": &c.Archive.Dir,
@@ -334,6 +342,9 @@ func (c *Config) Check() error {
 	if err := toolset.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
 		return err
 	}
+	if err := checkMCPPath(c.MCP.Path); err != nil {
+		return err
+	}
 	if err := mcp.CheckProfile("mcp.profile", c.MCP.Profile); err != nil {
 		return err
 	}
@@ -378,7 +389,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File, &c.Archive.Dir, &c.Archive.S3.CredentialsFile} {
+	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File, &c.Runs.Artifacts.Dir, &c.Archive.Dir, &c.Archive.S3.CredentialsFile} {
 		if *p == "" {
 			continue
 		}

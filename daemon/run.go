@@ -85,6 +85,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	switches.level.Set(cfg.Log.Level)
 	log := slog.New(secrets.Handler(logger(out, cfg.Log.Format, &switches.level).Handler()))
 	down.Add(captureStandardLog(log))
+	for _, v := range cfg.withoutEffect {
+		log.Warn("a variable of the environment has no effect here", "variable", v)
+	}
 	files, err := checkDescriptors(log)
 	if err != nil {
 		return err
@@ -227,7 +230,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
-		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, switches: &switches,
+		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 	})
 	if err != nil {
 		return err

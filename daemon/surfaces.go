@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,9 +31,11 @@ import (
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/templates"
+	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/runs"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/settings"
 	"sandpit.dev/store/keyed"
 )
@@ -59,6 +62,8 @@ type surfaceParts struct {
 	memory         *budget.Budget // of all of them
 	settings       *settings.Service
 	switches       *logSwitches
+	mcp            MCPConfig
+	runDefaults    runs.Defaults
 }
 
 // surfaces is the handler of everything that the server answers over HTTP.
@@ -73,6 +78,9 @@ const (
 	publicMetrics = "metrics"
 	publicOpenAPI = "openapi"
 )
+
+// gatewayMetrics is where the MCP Gateway has its figures.
+const gatewayMetrics = "/api/v1/metrics"
 
 // newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
@@ -95,19 +103,29 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Descriptions: p.mcp.descriptions(), Runs: p.runDefaults, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.Wrap("mcp", tools))
 	mux.Handle("/mcp/", g.Wrap("mcp", tools))
+	if p.mcp.Path != "" && p.mcp.Path != "/mcp" {
+		mux.Handle(p.mcp.Path, g.Wrap("mcp", under(p.mcp.Path, tools)))
+		mux.Handle(p.mcp.Path+"/", g.Wrap("mcp", under(p.mcp.Path, tools)))
+	}
 	mux.Handle(orkestr.Alias, g.Wrap("mcp", tools))
 	mux.Handle(filelink.Root, g.WrapLink(api.LinkedFiles(p.links.files)))
 	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), access.Admin, newConnect()))
-	mux.Handle("GET /healthz", g.WrapOpen(health(func() error { return nil })))
-	mux.Handle("GET /readyz", g.WrapOpen(health(p.engine.Health)))
-	mux.Handle("GET /metrics", publicly(g, slices.Contains(p.public, publicMetrics), access.ServerAdmin, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{})))
+	alive, ready := g.WrapOpen(health(func() error { return nil })), g.WrapOpen(health(p.engine.Health))
+	figures := publicly(g, slices.Contains(p.public, publicMetrics), access.ServerAdmin, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	for path, h := range map[string]http.Handler{
+		"/healthz": alive, "/readyz": ready, "/metrics": figures,
+		// As the MCP Gateway has them.
+		"/health": alive, "/ready": ready, gatewayMetrics: figures,
+	} {
+		mux.Handle("GET "+path, h)
+	}
 	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
 	mux.Handle("/.well-known/", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/register", g.WrapOpen(http.HandlerFunc(noSignIn)))
@@ -116,7 +134,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Not through the mux, which answers odd paths with redirects: a file's
 		// name may be odd, and the coat says what is wrong with one.
-		if strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/v1/") {
+		if (strings.HasPrefix(r.URL.Path, "/v1/") || strings.HasPrefix(r.URL.Path, "/api/v1/")) && r.URL.Path != gatewayMetrics {
 			api.ServeHTTP(w, r)
 			return
 		}
@@ -127,6 +145,30 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		mux.ServeHTTP(w, r)
 	})
 	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
+}
+
+// checkMCPPath refuses a path where something else is served.
+func checkMCPPath(p string) error {
+	if p == "" || p == "/mcp" {
+		return nil
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview"}
+	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || slices.Contains(taken, first) || strings.ContainsAny(p, "{} \t?#%") {
+		return fault.InvalidField("mcp.path", "%q is not a path of its own, such as /tools", sandbox.Clip(p, 80))
+	}
+	return nil
+}
+
+// under serves what is at /mcp at another path.
+func under(at string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := *r.URL
+		u.Path, u.RawPath = "/mcp"+strings.TrimPrefix(r.URL.Path, at), ""
+		inner := r.WithContext(r.Context())
+		inner.URL = &u
+		h.ServeHTTP(w, inner)
+	})
 }
 
 // publicly serves h to everybody, or else to who has a scope.

@@ -64,6 +64,7 @@ func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 					*into = made.Token
 				}
 			}
+			c.want["/api/v1/metrics"] = c.want["/metrics"]
 			for path, want := range c.want {
 				var got [4]int
 				for n, token := range []string{"", reader, boss, admin} {
@@ -73,7 +74,7 @@ func TestWhatIsPublicIsTheOperatorsChoice(t *testing.T) {
 					t.Errorf("%s: got %v, want %v", path, got, want)
 				}
 			}
-			for _, path := range []string{"/healthz", "/readyz"} {
+			for _, path := range []string{"/healthz", "/readyz", "/health", "/ready"} {
 				if got := ask("GET", path, "", "").StatusCode; got != 200 {
 					t.Errorf("%s: got %d, want 200", path, got)
 				}

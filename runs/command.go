@@ -64,7 +64,7 @@ func (w *worker) begin(ctx context.Context, i int) error {
 	c := run.Commands[i]
 	most := w.room()
 	_, err := w.r.engine.StartProcess(ctx, w.caller, string(run.Sandbox), engine.StartRequest{
-		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: run.User, Timeout: c.Timeout, MaxStdout: most, MaxStderr: most,
+		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: run.User, Timeout: c.Timeout, MaxStdout: min(most, w.r.o.Defaults.Stdout), MaxStderr: min(most, w.r.o.Defaults.Stderr),
 		ProcessID: c.ProcessID,
 	})
 	return err

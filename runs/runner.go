@@ -49,6 +49,7 @@ type Options struct {
 	Most      int           // of a project, the oldest go first; zero: 10,000
 	MaxOutput int64         // bytes of output of all, the oldest that have ended go first; zero: 2 GiB
 	Artifacts ArtifactOptions
+	Defaults  Defaults
 
 	Logger  *slog.Logger     // nil: discard
 	Metrics *Metrics         // nil: none
@@ -61,6 +62,7 @@ type Options struct {
 }
 
 func (o Options) filled() Options {
+	o.Defaults = o.Defaults.Filled()
 	if o.Keep <= 0 {
 		o.Keep = 7 * 24 * time.Hour
 	}

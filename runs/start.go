@@ -21,21 +21,54 @@ import (
 
 // Bounds and defaults of runs.
 const (
-	MaxCommands    = 100
-	DefaultTimeout = 120 * time.Second // of a command
-	DefaultTTL     = time.Hour         // of a sandbox that a run makes, without a use
-	MaxTTL         = 7 * 24 * time.Hour
-	MaxStream      = 1 << 20  // bytes that are kept of each stream of a command
-	MaxOutput      = 64 << 20 // bytes that are kept of all commands of a run together
-	MaxLive        = 1000     // runs of a project that have not ended
+	MaxCommands = 100
+	MaxTTL      = 7 * 24 * time.Hour
+	MaxStream   = 1 << 20  // bytes that are kept of each stream of a command
+	MaxOutput   = 64 << 20 // bytes that are kept of all commands of a run together
+	MaxLive     = 1000     // runs of a project that have not ended
 )
+
+// Defaults are what a request gets that leaves a field out, and what it gets at most. Zero fields take the value named
+// behind them.
+type Defaults struct {
+	TTL     time.Duration // of a sandbox that a run makes, without a use: 1 h
+	MaxTTL  time.Duration // 7 days, which is also the most
+	Timeout time.Duration // of a command: 120 s
+	Stdout  int64         // bytes that are kept of a command's standard output: MaxStream, which is also the most
+	Stderr  int64         // likewise of its standard error
+	Await   bool          // a call of MCP's profile mcp-sandboxd waits for its run: no
+	Wait    time.Duration // of who waits: 30 s
+}
+
+// Filled returns d with the values that its zero fields take.
+func (d Defaults) Filled() Defaults {
+	if d.MaxTTL <= 0 || d.MaxTTL > MaxTTL {
+		d.MaxTTL = MaxTTL
+	}
+	if d.TTL <= 0 {
+		d.TTL = time.Hour
+	}
+	d.TTL = min(d.TTL, d.MaxTTL)
+	if d.Timeout <= 0 {
+		d.Timeout = 120 * time.Second
+	}
+	for _, n := range []*int64{&d.Stdout, &d.Stderr} {
+		if *n <= 0 || *n > MaxStream {
+			*n = MaxStream
+		}
+	}
+	if d.Wait <= 0 {
+		d.Wait = 30 * time.Second
+	}
+	return d
+}
 
 // Request is a batch of commands.
 type Request struct {
 	Sandbox  string // an id, or a key: then it is made if it is missing
 	Commands []Command
 	User     string        // of all commands: "sandbox" or "root"; empty: sandbox
-	TTL      time.Duration // the sandbox is deleted when unused for so long; zero: as it is, of a new one DefaultTTL
+	TTL      time.Duration // the sandbox is deleted when unused for so long; zero: as it is, of a new one Defaults.TTL
 	GoOn     bool          // with the next command after a failure; the run fails all the same
 	Lock     bool          // wait until earlier runs with Lock of the same sandbox have ended
 }
@@ -46,7 +79,7 @@ type Command struct {
 	Argv         []string // a program and its arguments. Exactly one of the two
 	Cwd          string   // absolute; empty: the workspace, or root's home
 	Env          map[string]string
-	Timeout      time.Duration // it is killed then; zero: DefaultTimeout
+	Timeout      time.Duration // it is killed then; zero: Defaults.Timeout
 	AllowFailure bool          // its failure does not fail the run
 }
 
@@ -116,8 +149,8 @@ func (r *Runner) check(c access.Caller, q *Request) (*sandbox.Run, error) {
 			wrong(err)
 		}
 	}
-	if q.TTL < 0 || q.TTL > 0 && (q.TTL < sandbox.MinClock || q.TTL > MaxTTL) {
-		wrong(fault.InvalidField("ttl_seconds", "%s is outside %s to %s seconds", seconds(q.TTL), seconds(sandbox.MinClock), seconds(MaxTTL)))
+	if q.TTL < 0 || q.TTL > 0 && (q.TTL < sandbox.MinClock || q.TTL > r.o.Defaults.MaxTTL) {
+		wrong(fault.InvalidField("ttl_seconds", "%s is outside %s to %s seconds", seconds(q.TTL), seconds(sandbox.MinClock), seconds(r.o.Defaults.MaxTTL)))
 	}
 	if n := len(q.Commands); n == 0 || n > MaxCommands {
 		wrong(fault.InvalidField("commands", "has %d entries; there are 1 to %d in a run", n, MaxCommands))
@@ -151,7 +184,7 @@ func (r *Runner) checkCommand(user string, q *Command) (sandbox.RunCommand, []fa
 		Shell: q.Shell, Argv: q.Argv, Env: q.Env, Timeout: q.Timeout, AllowFailure: q.AllowFailure, Status: sandbox.CommandQueued,
 	}
 	if c.Timeout == 0 {
-		c.Timeout = min(DefaultTimeout, r.engine.MostCommandTime())
+		c.Timeout = min(r.o.Defaults.Timeout, r.engine.MostCommandTime())
 	}
 	cmd, err := r.engine.CheckCommand(engine.ExecRequest{Shell: q.Shell, Argv: q.Argv, Cwd: q.Cwd, Env: q.Env, User: user, Timeout: c.Timeout})
 	c.Cwd = cmd.Cwd

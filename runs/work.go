@@ -95,7 +95,7 @@ func (w *worker) sandbox(ctx context.Context) (*sandbox.Sandbox, error) {
 	} else {
 		ttl := run.TTL
 		if ttl == 0 {
-			ttl = DefaultTTL
+			ttl = w.r.o.Defaults.TTL
 		}
 		s, _, err = w.r.engine.Create(ctx, w.caller, engine.CreateRequest{Key: run.Identifier, SlidingTTL: ttl})
 	}

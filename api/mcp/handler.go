@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/runs"
 )
 
 // Options is what a handler is made of.
@@ -32,6 +33,10 @@ type Options struct {
 	Profile string       // of requests for which neither path nor token names one; "": sandpit.Name
 	Logger  *slog.Logger // nil: discard
 	Logs    Logs
+	// Runs are the defaults of runs, as the runner has them.
+	Runs runs.Defaults
+	// Descriptions of tools go before ours, or behind them.
+	Descriptions Descriptions
 	// Files makes links to files, Previews to ports; nil: there are none.
 	Files     *filelink.Links
 	Previews  toolset.Previews
@@ -114,11 +119,14 @@ func New(o Options) (*Handler, error) {
 	if o.Version == "" {
 		o.Version = "unknown"
 	}
-	own, err := sandpit.New(o.Services, o.Files, o.Artifacts, h.log)
+	own, err := sandpit.New(o.Services, o.Files, o.Artifacts, o.Runs, h.log)
 	if err != nil {
 		return nil, err
 	}
-	h.profiles = append([]toolset.Profile{own}, others()...)
+	h.profiles = append([]toolset.Profile{own}, others(o.Runs)...)
+	if err := describe(h.profiles, h.groups, o.Descriptions); err != nil {
+		return nil, err
+	}
 	h.transport, err = transport.New(transport.Options{
 		Caller: o.Caller, Server: h.serverOf, Logger: h.log, MaxBody: o.MaxBody, SessionTimeout: o.SessionTimeout,
 		KeepAlive: o.KeepAlive, ReturnGrace: o.ReturnGrace, TaskAfter: o.TaskAfter, Memory: o.Memory,

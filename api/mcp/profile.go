@@ -17,13 +17,14 @@ import (
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
 // others lists the profiles beside the default one: a new one is a line here.
-func others() []toolset.Profile {
+func others(d runs.Defaults) []toolset.Profile {
 	return []toolset.Profile{
-		sandboxd.Profile(),
+		sandboxd.Profile(d),
 		orkestr.Profile(),
 		daytona.Profile(),
 	}
@@ -32,7 +33,7 @@ func others() []toolset.Profile {
 // Profiles lists their names.
 func Profiles() []string {
 	names := []string{sandpit.Name}
-	for _, p := range others() {
+	for _, p := range others(runs.Defaults{}) {
 		names = append(names, p.Name)
 	}
 	return names

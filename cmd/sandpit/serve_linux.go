@@ -22,6 +22,7 @@ import (
 type serverFlags struct {
 	c                            *cobra.Command
 	listen, data, images, config string
+	envFile                      string
 	level, form                  string
 	adopt                        daemon.Adopt
 }
@@ -34,6 +35,7 @@ func addServerFlags(c *cobra.Command) *serverFlags {
 	f.StringVar(&s.data, "data", d.Data, "directory of everything that lasts")
 	f.StringVar(&s.images, "images", "", "directory of images (default: images in the data directory)")
 	f.StringVar(&s.config, "config", "", "YAML file with settings")
+	f.StringVar(&s.envFile, "env-file", "", "file of variables, NAME=VALUE a line; the environment's own go before them")
 	f.StringVar(&s.level, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&s.form, "log-format", d.Log.Format, "text or json")
 	return s
@@ -52,6 +54,12 @@ func (s *serverFlags) addAdopt() {
 func (s *serverFlags) settings(getenv func(string) string) (daemon.Config, error) {
 	cfg := daemon.DefaultConfig()
 	f := s.c.Flags()
+	if s.envFile != "" {
+		var err error
+		if getenv, err = daemon.ReadEnvFile(s.envFile, getenv); err != nil {
+			return cfg, err
+		}
+	}
 	path := s.config
 	if path == "" {
 		path = getenv("SANDPIT_CONFIG")
@@ -87,11 +95,14 @@ func (s *serverFlags) line(cfg daemon.Config) []string {
 			args = append(args, "--"+name+"="+f.Value.String())
 		}
 	}
-	if s.config != "" {
-		if abs, err := filepath.Abs(s.config); err == nil { // else it stays as it was given
-			return append(args, "--config="+abs)
+	for name, file := range map[string]string{"config": s.config, "env-file": s.envFile} {
+		if file == "" {
+			continue
 		}
-		return append(args, "--config="+s.config)
+		if abs, err := filepath.Abs(file); err == nil { // else it stays as it was given
+			file = abs
+		}
+		args = append(args, "--"+name+"="+file)
 	}
 	return args
 }
@@ -125,7 +136,7 @@ the same data directory finds them again.
 
 Settings come from the file (--config or SANDPIT_CONFIG), then SANDPIT_LISTEN, SANDPIT_DATA, SANDPIT_IMAGES,
 SANDPIT_HOSTS, SANDPIT_PREVIEW_DOMAIN, SANDPIT_MCP_GROUPS, SANDPIT_LOG_LEVEL, SANDPIT_LOG_FORMAT and
-SANDPIT_ADMIN_TOKEN, then flags. Its log goes to standard error. "sandpit up" does the same in the background.`,
+SANDPIT_ADMIN_TOKEN, then flags. The variables of mcp-sandboxd hold under their own names (docs/sandboxd.md). Its log goes to standard error. "sandpit up" does the same in the background.`,
 		Args: takes(0, 0),
 	}
 	flags := addServerFlags(c)

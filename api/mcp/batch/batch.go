@@ -14,14 +14,12 @@ import (
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 )
 
 // taskOfRun begins the id of a task that stands for a run: then comes the run's id.
 const taskOfRun = "run-"
-
-// defaultAwait is how long a call waits for its run that says nothing of it.
-const defaultAwait = 30 * time.Second
 
 // runOutput bounds the output in the answer of a run, in characters; every
 // command gets an equal share, and leastShare at least.
@@ -31,8 +29,8 @@ const (
 )
 
 // Run starts a run, and waits for it if it is to: by default, if await is set.
-func Run(ctx context.Context, c *toolset.Call, await bool) (*toolset.Answer, error) {
-	r := readRun(c.Args, await)
+func Run(ctx context.Context, c *toolset.Call, await bool, d runs.Defaults) (*toolset.Answer, error) {
+	r := readRun(c.Args, await, d)
 	if err := c.Args.Err(); err != nil {
 		return nil, err
 	}

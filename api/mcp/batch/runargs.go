@@ -23,25 +23,32 @@ const (
 )
 
 // CommandsSchema is the schema of a list of commands.
-const CommandsSchema = `{"type":"array","minItems":1,"description":"Commands to run in order. Each has exactly one of shell and argv.","items":{"type":"object","properties":{` +
-	`"shell":{"type":"string","description":"Shell text (bash)."},` +
-	`"argv":{"type":"array","items":{"type":"string"},"description":"Program and arguments, without a shell."},` +
-	`"cwd":{"type":"string","description":"Absolute working directory, default options.default_cwd."},` +
-	`"env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables, over options.default_env."},` +
-	`"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000,"description":"Kill it after this, default 120000."},` +
-	`"allow_failure":{"type":"boolean","description":"Its failure does not fail the run."}}}}`
+func CommandsSchema(d runs.Defaults) string {
+	return `{"type":"array","minItems":1,"description":"Commands to run in order. Each has exactly one of shell and argv.","items":{"type":"object","properties":{` +
+		`"shell":{"type":"string","description":"Shell text (bash)."},` +
+		`"argv":{"type":"array","items":{"type":"string"},"description":"Program and arguments, without a shell."},` +
+		`"cwd":{"type":"string","description":"Absolute working directory, default options.default_cwd."},` +
+		`"env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables, over options.default_env."},` +
+		`"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000,"description":"Kill it after this, default ` + milliseconds(d.Timeout) + `."},` +
+		`"allow_failure":{"type":"boolean","description":"Its failure does not fail the run."}}}}`
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// Seconds writes a length of time as schemas have it.
+func Seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }
 
 // OptionsSchema says what holds where await_completion is left out.
-func OptionsSchema(await bool) string {
+func OptionsSchema(await bool, d runs.Defaults) string {
 	return `{"type":"object","description":"Options of the run.","properties":{` +
-		`"ttl_seconds":{"type":"integer","minimum":1,"description":"Delete the sandbox when unused for so long, default 3600, at most 604800; each run starts it anew."},` +
+		`"ttl_seconds":{"type":"integer","minimum":1,"description":"Delete the sandbox when unused for so long, default ` + Seconds(d.TTL) + `, at most ` + Seconds(d.MaxTTL) + `; each run starts it anew."},` +
 		`"default_cwd":{"type":"string","description":"Default /workspace, as root /root."},` +
 		`"default_env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables of all commands."},` +
 		`"as_user":{"type":"string","enum":["sandbox","root"],"description":"Default sandbox."},` +
 		`"continue_on_error":{"type":"boolean","description":"Run the rest after a failure; the run fails all the same."},` +
 		`"lock_sandbox":{"type":"boolean","description":"Wait until earlier locked runs of this identifier have ended."},` +
 		`"await_completion":{"type":"boolean","description":"Wait for the end and return it as final, default ` + strconv.FormatBool(await) + `; else answer at once."},` +
-		`"await_timeout_ms":{"type":"integer","minimum":1,"description":"Wait so long at most, default 30000; the run goes on."}}}`
+		`"await_timeout_ms":{"type":"integer","minimum":1,"description":"Wait so long at most, default ` + milliseconds(d.Wait) + `; the run goes on."}}}`
 }
 
 // runArgs is what a run was asked for.
@@ -55,13 +62,13 @@ type runArgs struct {
 
 // readRun reads the arguments; problems are kept in a. await is what holds where
 // nothing is said of it.
-func readRun(a *toolset.Args, await bool) runArgs {
-	r := runArgs{await: await, wait: defaultAwait}
+func readRun(a *toolset.Args, await bool, d runs.Defaults) runArgs {
+	r := runArgs{await: await, wait: d.Wait}
 	r.Sandbox = Identifier(a)
 	r.id = a.Text("run_id")
 	o := toolset.Object{Args: a, At: "options", Values: a.Values["options"]}.Fields()
 	if ttl, ok := o.Integer("ttl_seconds", 1, 0); ok {
-		r.TTL = min(time.Duration(ttl)*time.Second, runs.MaxTTL)
+		r.TTL = min(time.Duration(ttl)*time.Second, d.MaxTTL)
 	}
 	cwd := o.Cwd("default_cwd", "")
 	env := o.Env("default_env")
@@ -94,7 +101,7 @@ func readRun(a *toolset.Args, await bool) runArgs {
 		a.Add("commands", "has %d entries; there are 1 to %d in a run", len(list), runs.MaxCommands)
 	default:
 		for i, raw := range list {
-			r.Commands = append(r.Commands, readRunCommand(a, fmt.Sprintf("commands[%d]", i), raw, cwd, env))
+			r.Commands = append(r.Commands, readRunCommand(a, fmt.Sprintf("commands[%d]", i), raw, cwd, env, d.Timeout))
 		}
 	}
 	return r
@@ -109,13 +116,13 @@ func validIdentifier(s string) bool {
 	})
 }
 
-func readRunCommand(a *toolset.Args, at string, raw json.RawMessage, cwd string, env map[string]string) runs.Command {
+func readRunCommand(a *toolset.Args, at string, raw json.RawMessage, cwd string, env map[string]string, timeout time.Duration) runs.Command {
 	var line string
 	if json.Unmarshal(raw, &line) == nil { // a bare string is shell text
 		raw = json.RawMessage(`{"shell":` + toolset.Quote(line) + "}")
 	}
 	o := toolset.Object{Args: a, At: at, Values: raw}.Fields()
-	c := runs.Command{Timeout: runs.DefaultTimeout, Cwd: o.Cwd("cwd", cwd), Env: make(map[string]string)}
+	c := runs.Command{Timeout: timeout, Cwd: o.Cwd("cwd", cwd), Env: make(map[string]string)}
 	for n, v := range env {
 		c.Env[n] = v
 	}

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
+	"sandpit.dev/runs"
 )
 
 // Name is the profile of whoever asks for none.
@@ -30,7 +31,7 @@ type profile struct {
 
 // New returns the profile. artifacts may be nil, then they are what runs left, and what
 // is under /artifacts of sandboxes that run; files may be nil, too.
-func New(s service.Services, files *filelink.Links, artifacts Artifacts, log *slog.Logger) (toolset.Profile, error) {
+func New(s service.Services, files *filelink.Links, artifacts Artifacts, d runs.Defaults, log *slog.Logger) (toolset.Profile, error) {
 	sp := &profile{Services: s, files: files, artifacts: artifacts, log: log, cells: new(cells)}
 	if artifacts == nil {
 		sp.artifacts = recentArtifacts{s}
@@ -41,7 +42,7 @@ func New(s service.Services, files *filelink.Links, artifacts Artifacts, log *sl
 	}
 	return toolset.Profile{
 		Name: Name, Instructions: instructions, Options: sp.options, Serve: sp.serve, Close: sp.cells.stop,
-		Tools: func(groups []string) []toolset.Tool { return tools(groups, sp.cells) },
+		Tools: func(groups []string) []toolset.Tool { return tools(groups, sp.cells, d.Filled()) },
 	}, nil
 }
 
@@ -61,7 +62,7 @@ func (sp *profile) serve(s *mcp.Server) {
 }
 
 // toolsOf are those of a group.
-func toolsOf(group string, cs *cells) []toolset.Tool {
+func toolsOf(group string, cs *cells, d runs.Defaults) []toolset.Tool {
 	switch group {
 	case toolset.GroupCore:
 		return []toolset.Tool{createSandbox(), listSandboxes(), deleteSandbox(), runCommand(), readFile(), writeFile(), editFile(), gitClone(), requestNetwork()}
@@ -74,7 +75,7 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 	case toolset.GroupPorts:
 		return []toolset.Tool{exposePort()}
 	case toolset.GroupRuns:
-		return []toolset.Tool{runSandbox()}
+		return []toolset.Tool{runSandbox(d)}
 	case toolset.GroupState:
 		return []toolset.Tool{
 			pauseSandbox(), resumeSandbox(), restartSandbox(), resetSandbox(),
@@ -99,10 +100,10 @@ func toolsOf(group string, cs *cells) []toolset.Tool {
 
 // tools lists those of the groups that are switched on; a client gets them sorted
 // by name.
-func tools(groups []string, cs *cells) []toolset.Tool {
+func tools(groups []string, cs *cells, d runs.Defaults) []toolset.Tool {
 	var all []toolset.Tool
 	for _, g := range groups {
-		for _, t := range toolsOf(g, cs) {
+		for _, t := range toolsOf(g, cs, d) {
 			t.Group = g
 			all = append(all, t)
 		}

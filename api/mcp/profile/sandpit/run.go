@@ -11,7 +11,7 @@ import (
 	"sandpit.dev/runs"
 )
 
-func runSandbox() toolset.Tool {
+func runSandbox(d runs.Defaults) toolset.Tool {
 	return toolset.Tool{
 		Name: "run_sandbox", Title: "Run commands in order", Destructive: true, OpenWorld: true,
 		About: "Run a batch of commands, one after the other, in the sandbox of an identifier, which the first run creates. " +
@@ -20,12 +20,12 @@ func runSandbox() toolset.Tool {
 			"Files under /artifacts are kept for download after each run. For single commands run_command is simpler.",
 		Params: []toolset.Param{
 			{Name: "identifier", Kind: toolset.Text, Required: true, Field: "sandbox", About: "1 to 36 letters, digits, - and _. The same identifier gives the same sandbox.", Aliases: []string{"sandbox", "session_key"}},
-			{Name: "commands", Kind: toolset.Nested, Schema: batch.CommandsSchema, About: "a list like [{\"shell\": \"ls\"}]"},
-			{Name: "options", Kind: toolset.Nested, Schema: batch.OptionsSchema(true)},
+			{Name: "commands", Kind: toolset.Nested, Schema: batch.CommandsSchema(d), About: "a list like [{\"shell\": \"ls\"}]"},
+			{Name: "options", Kind: toolset.Nested, Schema: batch.OptionsSchema(true, d)},
 			{Name: "run_id", Kind: toolset.Text, About: "Instead of commands: a run that goes on, to wait for."},
 		},
 		Example: `{"identifier": "chat-1", "commands": [{"shell": "python3 --version"}]}`,
-		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return batch.Run(ctx, c, true) },
+		Run:     func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) { return batch.Run(ctx, c, true, d) },
 		Past:    batch.Past,
 	}
 }

@@ -1,0 +1,105 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// theirs is an environment as mcp-sandboxd's documents have it.
+func theirs() map[string]string {
+	return map[string]string{
+		"PORT": "9090", "MCP_PATH": "/tools", "CORS_ALLOW_ORIGINS": "https://a.example, https://b.example", "SANDBOX_BACKEND": "docker",
+		"SANDBOX_IMAGE": "python-3.12", "SANDBOX_NETWORK_MODE": "bridge", "SANDBOX_CAP_DROP": "ALL",
+		"DEFAULT_TTL_SECONDS": "1800", "MAX_TTL_SECONDS": "86400", "REAPER_INTERVAL_MS": "5000",
+		"DEFAULT_CPU_CORES": "0.5", "DEFAULT_MEMORY_MB": "768", "DEFAULT_PIDS": "99",
+		"DEFAULT_COMMAND_TIMEOUT_MS": "60000", "DEFAULT_STDOUT_MAX_BYTES": "5000", "DEFAULT_STDERR_MAX_BYTES": "6000",
+		"DEFAULT_AWAIT_COMPLETION": "Yes", "DEFAULT_AWAIT_TIMEOUT_MS": "2500", "MAX_RUNS": "77",
+		"ARTIFACTS_DIR": "/srv/artifacts", "ARTIFACTS_MAX_EXTRACT_BYTES": "268435456", "ARTIFACTS_MAX_EXTRACT_FILES": "12", "ARTIFACTS_MAX_EXTRACT_FILE_BYTES": "67108865",
+		"LOG_HTTP_REQUESTS": "true", "LOG_MCP_REQUESTS": "off", "LOG_TOOLCALLS": "1", "DENYLIST_PATTERNS": `\bmount\b`,
+		"TOOL_DESC_RUN_SANDBOX_APPEND": "Prefer Python.", "TOOL_DESC_DELETE_SANDBOX_OVERRIDE": "Remove it.",
+	}
+}
+
+func readAs(env map[string]string) (Config, error) {
+	c := DefaultConfig()
+	err := c.ReadEnv(func(name string) string { return env[name] })
+	return c, err
+}
+
+func TestTheEnvironmentOfSandboxdHolds(t *testing.T) {
+	c, err := readAs(theirs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	d := c.Runs.Defaults.runs()
+	for what, ok := range map[string]bool{
+		"address":      c.Listen == ":9090",
+		"path":         c.MCP.Path == "/tools" && c.MCP.Profile == "mcp-sandboxd",
+		"origins":      strings.Join(c.Origins, " ") == "https://a.example https://b.example",
+		"image":        c.Images.Default == "python-3.12",
+		"network":      c.Network.Default == string(sandbox.NetworkOpen),
+		"limits":       c.Defaults.CPU == 0.5 && c.Defaults.MemoryMB == 768 && c.Defaults.Pids == 99,
+		"ttl":          d.TTL == 30*time.Minute && d.MaxTTL == 24*time.Hour,
+		"time":         d.Timeout == time.Minute,
+		"output":       d.Stdout == 5000 && d.Stderr == 6000,
+		"await":        d.Await && d.Wait == 2500*time.Millisecond,
+		"runs":         c.Runs.Most == 77,
+		"artifacts":    c.artifactsDir() == "/srv/artifacts" && c.Runs.Artifacts.MaxMB == 256 && c.Runs.Artifacts.MaxFiles == 12 && c.Runs.Artifacts.MaxFileMB == 65,
+		"logs":         c.Log.Requests && !c.Log.MCP && c.Log.Tools,
+		"descriptions": c.MCP.Descriptions["mcp-sandboxd"]["run_sandbox"].Append == "Prefer Python." && c.MCP.Descriptions["mcp-sandboxd"]["delete_sandbox"].Override == "Remove it.",
+		"no effect":    len(c.withoutEffect) == 4 && strings.HasPrefix(c.withoutEffect[0], "DENYLIST_PATTERNS: "),
+	} {
+		if !ok {
+			t.Errorf("%s: %+v", what, c)
+		}
+	}
+}
+
+func TestOwnVariablesGoBeforeThoseOfSandboxd(t *testing.T) {
+	env := theirs()
+	env["SANDPIT_LISTEN"], env["SANDPIT_MCP_PROFILE"] = "127.0.0.1:7000", "sandpit"
+	c, err := readAs(env)
+	if err != nil || c.Listen != "127.0.0.1:7000" || c.MCP.Profile != "sandpit" {
+		t.Errorf("%v: %s, %s", err, c.Listen, c.MCP.Profile)
+	}
+	if c, err = readAs(map[string]string{"PORT": "9090"}); err != nil || c.Listen != "127.0.0.1:9090" || c.MCP.Profile != "" {
+		t.Errorf("PORT alone: %v: %s, %s", err, c.Listen, c.MCP.Profile)
+	}
+	if c, err = readAs(map[string]string{"TOOL_DESC_OVERRIDES_ENABLED": "no", "TOOL_DESC_RUN_SANDBOX_APPEND": "x"}); err != nil || len(c.MCP.Descriptions) != 0 {
+		t.Errorf("descriptions that are switched off: %v, %v", err, c.MCP.Descriptions)
+	}
+}
+
+func TestWhatCannotBeHonouredEndsTheStart(t *testing.T) {
+	for name, value := range map[string]string{
+		"PORT": "eighty", "SANDBOX_NETWORK_MODE": "host", "CORS_ALLOW_ORIGINS": "*", "DEFAULT_CPU_CORES": "many", "DEFAULT_TTL_SECONDS": "0",
+		"DEFAULT_STDOUT_MAX_BYTES": "1048577", "DEFAULT_AWAIT_COMPLETION": "perhaps", "MAX_RUNS": "-1",
+	} {
+		_, err := readAs(map[string]string{name: value})
+		if e := fault.As(err); err == nil || len(e.Fields) != 1 || e.Fields[0].Name != name {
+			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	for _, p := range []string{"tools", "/", "/v1/x", "/mcp/x", "/a//b", "/register", "/a/../b", "/{x}"} {
+		c := DefaultConfig()
+		c.MCP.Path = p
+		if err := c.Check(); err == nil {
+			t.Errorf("the path %q was taken", p)
+		}
+	}
+	c := DefaultConfig()
+	c.Runs.Defaults = RunDefaults{TTL: 2 * time.Hour, MaxTTL: time.Hour}
+	if err := c.Check(); err == nil {
+		t.Error("a default above the most was taken")
+	}
+}
