@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/code"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
@@ -98,6 +99,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
+	services.Fleet = fleet.New(p.engine)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

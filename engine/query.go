@@ -44,14 +44,17 @@ const (
 
 // SandboxesRequest selects sandboxes of the caller's project. Zero fields select all.
 type SandboxesRequest struct {
-	States   []sandbox.State
-	Image    string            // exact
-	Search   string            // a part of id, key or image, letter case ignored
-	Metadata map[string]string // all of these labels
-	Oldest   bool              // oldest first; else newest first
-	Limit    int               // at most MaxPage; 0: DefaultPage
-	Cursor   string            // of the page before; or:
-	Offset   int               // rows to pass over, for numbered pages; never with a Cursor
+	AllProjects bool   // those of Project, or of all; it needs the scope server:admin
+	Project     string // with AllProjects
+	States      []sandbox.State
+	Image       string            // exact
+	ImagePart   string            // a part of the image's name, letter case ignored
+	Search      string            // a part of id, key or image, letter case ignored
+	Metadata    map[string]string // all of these labels
+	Oldest      bool              // oldest first; else newest first
+	Limit       int               // at most MaxPage; 0: DefaultPage
+	Cursor      string            // of the page before; or:
+	Offset      int               // rows to pass over, for numbered pages; never with a Cursor
 }
 
 // List returns the caller's sandboxes that match. It does not count as a use of any of them.
@@ -63,6 +66,11 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	if err := checkPage(r.Limit, r.Offset); err != nil {
 		return Page{}, err
 	}
+	if !r.AllProjects {
+		r.Project = c.Project
+	} else if err := c.Require(access.ServerAdmin); err != nil {
+		return Page{}, err
+	}
 	for _, s := range r.States {
 		if !s.Valid() {
 			var k check.Fields
@@ -71,12 +79,12 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		}
 	}
 	q := store.SandboxQuery{
-		Project: c.Project, States: r.States, Image: r.Image, Search: r.Search, Metadata: r.Metadata,
+		Project: r.Project, States: r.States, Image: r.Image, ImagePart: r.ImagePart, Search: r.Search, Metadata: r.Metadata,
 		Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
 	}
 	err := e.outcomes.WaitFor(ctx, func(of *entry) bool {
 		s := of.record.Load()
-		return s != nil && s.Project == c.Project // without a record: it was deleted, and nobody lists it
+		return s != nil && (r.Project == "" || s.Project == r.Project) // without a record: it was deleted, and nobody lists it
 	})
 	if err != nil {
 		return Page{}, err

@@ -87,6 +87,8 @@ type SandboxQuery struct {
 	Project string
 	States  []sandbox.State
 	Image   string // exact
+	// ImagePart selects by a part of the image's name, letter case ignored.
+	ImagePart string
 	// ImageDigest selects by the image that they were made from, whatever its name was; exact.
 	ImageDigest string
 	Search      string            // a part of id, key or image, letter case ignored

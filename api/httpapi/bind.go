@@ -36,6 +36,18 @@ type param struct {
 
 const labelPrefix = "metadata."
 
+// labelOf returns the label that a parameter names: metadata.NAME, or metadata[NAME], as forms have it.
+func labelOf(param string) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(param, labelPrefix); ok {
+		return name, name != ""
+	}
+	name, ok = strings.CutPrefix(param, "metadata[")
+	if ok {
+		name, ok = strings.CutSuffix(name, "]")
+	}
+	return name, ok && name != ""
+}
+
 func newBinder(t reflect.Type) *binder {
 	b := new(binder)
 	for _, f := range reflect.VisibleFields(t) {
@@ -95,18 +107,19 @@ func (b *binder) bind(c *Call, in reflect.Value) error {
 		}
 	}
 	for name, values := range query {
+		label, isLabel := labelOf(name)
 		switch {
 		case slices.ContainsFunc(b.params, func(p param) bool { return p.in == "query" && p.name == name }):
-		case b.labels != nil && strings.HasPrefix(name, labelPrefix) && len(name) > len(labelPrefix):
-			if len(values) > 1 {
-				bad = append(bad, fault.Field{Name: name, Message: "is given twice"})
-				continue
-			}
+		case b.labels != nil && isLabel:
 			f := in.FieldByIndex(b.labels)
 			if f.IsNil() {
 				f.Set(reflect.MakeMap(f.Type()))
 			}
-			f.SetMapIndex(reflect.ValueOf(name[len(labelPrefix):]), reflect.ValueOf(values[0]))
+			if len(values) > 1 || f.MapIndex(reflect.ValueOf(label)).IsValid() { // by either spelling
+				bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is given twice"})
+				continue
+			}
+			f.SetMapIndex(reflect.ValueOf(label), reflect.ValueOf(values[0]))
 		default:
 			var known []string
 			for _, p := range b.params {

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/checktest"
 )
@@ -110,6 +111,15 @@ func TestListSandboxes(t *testing.T) {
 	rest := structured[listing](t, call(t, s, "list_sandboxes", arguments{"limit": 2, "cursor": page.NextCursor}))
 	if len(rest.Sandboxes) != 1 || rest.Sandboxes[0].Name != "a" || rest.NextCursor != "" {
 		t.Errorf("second page: got %+v", rest)
+	}
+	if _, _, err := h.engine.Create(t.Context(), callers["t-alice"], engine.CreateRequest{Key: "labelled", Metadata: map[string]string{"team": "x=y"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"labels": []string{"team=x=y"}})); got.Total != 1 || got.Sandboxes[0].Name != "labelled" {
+		t.Errorf("by label: got %+v", got)
+	}
+	if res := call(t, s, "list_sandboxes", arguments{"labels": []string{"team"}}); !res.IsError {
+		t.Error("a label without a value was taken")
 	}
 	if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"state": "stopped"})); got.Total != 0 {
 		t.Errorf("stopped ones: got %+v", got)

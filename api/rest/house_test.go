@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/fault"
@@ -61,6 +62,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
+	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Prepare: func(v settings.Values) (func(), error) {
 		if v.DefaultImage == "none" {
 			return nil, fault.InvalidField("default_image", "there is no image %q", v.DefaultImage)

@@ -37,31 +37,12 @@ const (
 
 func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1.SandboxPage, error) {
 	var sp httpapi.Spellings
-	q := engine.SandboxesRequest{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata, Limit: defaultPage}
+	q := engine.SandboxesRequest{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata}
 	q.States = states(&sp, in.Status, in.State)
-	if n := httpapi.Either(&sp, "limit", in.Limit, "page_size", in.PageSize); n != nil {
-		if *n < 1 || *n > engine.MaxPage {
-			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, engine.MaxPage)
-		}
-		q.Limit = *n
-	}
-	page := new(1)
-	switch {
-	case in.Cursor != nil && in.Page != nil:
-		sp.Add("page", "and cursor cannot both be given")
-		sp.Add("cursor", "and page cannot both be given")
-	case in.Cursor != nil:
-		q.Cursor, page = *in.Cursor, nil
-	case in.Page != nil:
-		if *in.Page < 1 || *in.Page > maxPageNo {
-			sp.Add("page", "%d is outside 1 to %d", *in.Page, maxPageNo)
-		}
-		page, q.Offset = in.Page, (*in.Page-1)*q.Limit
-	}
+	page := pageOf(&sp, &q, defaultPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
 	if in.SortBy != nil && *in.SortBy != "created_at" {
 		sp.Add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
 	}
-	q.Oldest = ascending(&sp, in.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
 	}
@@ -69,14 +50,44 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 	if err != nil {
 		return v1.SandboxPage{}, sp.Rename(err)
 	}
+	return sandboxPage(got, page, q.Limit), nil
+}
+
+// pageOf reads which page of a list is asked for into q, and returns its number; nil: it is one by cursor.
+func pageOf(sp *httpapi.Spellings, q *engine.SandboxesRequest, normal int, limit, size *int, cursor *string, number *int, order *string) (page *int) {
+	q.Limit = normal
+	if n := httpapi.Either(sp, "limit", limit, "page_size", size); n != nil {
+		if *n < 1 || *n > engine.MaxPage {
+			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, engine.MaxPage)
+		}
+		q.Limit = *n
+	}
+	page = new(1)
+	switch {
+	case cursor != nil && number != nil:
+		sp.Add("page", "and cursor cannot both be given")
+		sp.Add("cursor", "and page cannot both be given")
+	case cursor != nil:
+		q.Cursor, page = *cursor, nil
+	case number != nil:
+		if *number < 1 || *number > maxPageNo {
+			sp.Add("page", "%d is outside 1 to %d", *number, maxPageNo)
+		}
+		page, q.Offset = number, (*number-1)*q.Limit
+	}
+	q.Oldest = ascending(sp, order)
+	return page
+}
+
+func sandboxPage(got engine.Page, page *int, size int) v1.SandboxPage {
 	out := v1.SandboxPage{
-		Items: make([]v1.Sandbox, 0, len(got.Items)), Total: got.Total, Page: page, PageSize: q.Limit,
+		Items: make([]v1.Sandbox, 0, len(got.Items)), Total: got.Total, Page: page, PageSize: size,
 		StatusCounts: counts(got.Counts), NextCursor: textOrNull(got.Next),
 	}
 	for _, s := range got.Items {
 		out.Items = append(out.Items, sandboxOf(s))
 	}
-	return out, nil
+	return out
 }
 
 // states reads both spellings of the filter. Deleted sandboxes have no record.

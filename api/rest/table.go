@@ -300,6 +300,13 @@ func (a *API) operations() []httpapi.Operation {
 		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),
+		op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
+		op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).
+			Example(v1.BulkSandboxes{Project: new("team-a"), Status: []string{"running"}, DryRun: true}).
+			Extend(keyless("twice is as once")),
+		op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
+			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
+			Extend(keyless("twice is as once")),
 		op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
 		op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
 			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),

@@ -28,6 +28,7 @@ type Services struct {
 	Git         Git
 	Templates   Templates // nil: nobody keeps templates
 	Settings    Settings  // nil: none can be changed
+	Fleet       Fleet     // nil: nobody sees the sandboxes of all projects
 	Versions    *Versions
 	Server      Server
 }

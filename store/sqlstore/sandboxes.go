@@ -313,6 +313,9 @@ func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	if query.Image != "" {
 		w.and("image = " + w.arg(query.Image))
 	}
+	if query.ImagePart != "" {
+		w.and(q.tx.dialect.contains("lower(image)", w.arg(strings.ToLower(query.ImagePart))))
+	}
 	if query.ImageDigest != "" {
 		w.and("image_digest = " + w.arg(query.ImageDigest))
 	}

@@ -58,6 +58,8 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 			{"SearchKey", store.SandboxQuery{Search: "KEY-1"}, []int{1}},
 			{"SearchID", store.SandboxQuery{Search: strings.ToUpper(string(boxID(9)))}, []int{9}},
 			{"SearchImage", store.SandboxQuery{Search: "oDe-2"}, []int{4}},
+			{"ImagePart", store.SandboxQuery{ImagePart: "oDe-2"}, []int{4}},
+			{"ImagePartIsNotOfTheKey", store.SandboxQuery{ImagePart: "KEY-1"}, nil},
 			{"SearchFoldsEveryAlphabet", store.SandboxQuery{Search: "üBUNG"}, []int{6, 5}},
 			{"SearchPercentIsLiteral", store.SandboxQuery{Search: "%"}, []int{5}},
 			{"SearchUnderscoreIsLiteral", store.SandboxQuery{Search: "00_"}, []int{6}},

@@ -277,6 +277,7 @@ func listSandboxes() toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "state", Kind: toolset.Text, Enum: states, About: "Only those in this state.", Aliases: []string{"status"}},
 			{Name: "search", Kind: toolset.Text, About: "Only those with this in name, id or image.", Aliases: []string{"query", "name"}},
+			{Name: "labels", Kind: toolset.Texts, About: "Only those with these, as NAME=VALUE.", Aliases: []string{"metadata"}},
 			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
@@ -297,6 +298,17 @@ func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	q := engine.SandboxesRequest{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
 	for _, s := range a.List("state") {
 		q.States = append(q.States, sandbox.State(s))
+	}
+	for _, l := range a.List("labels") {
+		name, value, ok := strings.Cut(l, "=")
+		if !ok || name == "" {
+			a.Add("labels", "%q is not NAME=VALUE", toolset.Clip(l))
+			continue
+		}
+		if q.Metadata == nil {
+			q.Metadata = make(map[string]string)
+		}
+		q.Metadata[name] = value
 	}
 	if err := a.Err(); err != nil {
 		return nil, err
