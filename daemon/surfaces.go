@@ -92,7 +92,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	doors := ports.New(p.engine.Engine)
-	previews, err := newPreviews(p.links.ports, doors, p.tokens, p.log)
+	previews, err := newPreviews(p.links.ports, doors, p.tokens, g, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}

@@ -15,7 +15,7 @@ import (
 // maxToken is longer than any valid token.
 const maxToken = 512
 
-func (g *Guard) authenticate(r *http.Request) (_ access.Caller, valid context.Context, release func(), _ error) {
+func (g *Guard) authenticate(w http.ResponseWriter, r *http.Request) (_ access.Caller, valid context.Context, release func(), _ error) {
 	const remedy = "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"
 	none := func(format string, args ...any) (access.Caller, context.Context, func(), error) {
 		return access.Caller{}, nil, nil, fault.New(fault.Unauthenticated, format, args...).WithRemedy(remedy)
@@ -36,5 +36,9 @@ func (g *Guard) authenticate(r *http.Request) (_ access.Caller, valid context.Co
 	if len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return none("the token has %d bytes or odd characters; no token of this server does", len(token))
 	}
-	return g.tokens.Admit(r.Context(), token)
+	c, valid, release, err := g.tokens.Admit(r.Context(), token)
+	if fault.Is(err, fault.Unauthenticated) {
+		err = g.Guessed(w, r, err)
+	}
+	return c, valid, release, err
 }

@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/ratelimit"
 )
 
 // Checker turns a bearer token into a caller. It is called concurrently, once per request.
@@ -79,6 +81,7 @@ type Guard struct {
 	logAll  func() bool
 
 	strangers *strangers
+	guesses   *ratelimit.Limiter[netip.Prefix]
 }
 
 // New returns a guard. An invalid origin is fault.Invalid.
@@ -89,7 +92,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
-		strangers: newStrangers(),
+		strangers: newStrangers(), guesses: newGuesses(),
 	}
 	for _, origin := range o.Origins {
 		origin, err := canonicalOrigin(origin)
@@ -120,7 +123,7 @@ func New(o Options) (*Guard, error) {
 // is how the caller's events will say that it came ("rest", "mcp").
 func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 	return g.wrap(g.checkSite, func(w *response, r *http.Request) {
-		caller, valid, release, err := g.authenticate(r)
+		caller, valid, release, err := g.authenticate(w, r)
 		if err != nil {
 			Error(w, r, err)
 			return

@@ -69,13 +69,7 @@ func origin(c *net.TCPConn) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	addr := a.AddrPort().Addr().Unmap().WithZone("")
-	bits := 32
-	if addr.Is6() {
-		bits = 64
-	}
-	p, _ := addr.Prefix(bits)
-	return p
+	return network(a.AddrPort().Addr())
 }
 
 // enter counts c, and returns the one that has to go for it, if any.

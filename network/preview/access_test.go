@@ -63,6 +63,36 @@ func TestAPreviewIsPrivate(t *testing.T) {
 	}
 }
 
+func TestGuessesOfTokensAreTold(t *testing.T) {
+	guesses := 0
+	h := open(t, func(w http.ResponseWriter, _ *http.Request) {}, func(o *preview.Options) {
+		o.Guessed = func(_ http.ResponseWriter, _ *http.Request, err error) error { guesses++; return err }
+	})
+	path := pathOf(web) + "/"
+	link := h.link(web, 8000)
+	for _, c := range []struct {
+		name    string
+		headers []string
+		status  int
+		guesses int
+	}{
+		{"NoToken", nil, 401, 0},
+		{"ABearerToken", []string{"Authorization", "Bearer spt_guess"}, 401, 1},
+		{"OurHeader", []string{"X-Sandpit-Token", "guess"}, 401, 1},
+		{"AnExpiredCookie", []string{"Cookie", "sandpit_preview=spp_old"}, 401, 0},
+		{"ABrokenLink", []string{"X-Sandpit-Token", "spp_old"}, 401, 0},
+		{"ATokenForTheProgramBesideALink", []string{"Authorization", "Bearer its-own", "X-Sandpit-Token", link}, 200, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			guesses = 0
+			h.get(h.addr, path, c.headers...).want(t, c.status)
+			if guesses != c.guesses {
+				t.Errorf("%d guesses were told, want %d", guesses, c.guesses)
+			}
+		})
+	}
+}
+
 func TestATokenOfTheAPIIsNoPartOfAnAddress(t *testing.T) {
 	h := open(t, mirror)
 	cookie := h.browse(h.hostOf(web), "/?sandpit_token="+h.link(web, 8000)).Value

@@ -46,6 +46,9 @@ type Options struct {
 	// Problem makes the answer to a program whose request failed, as
 	// application/problem+json. A status of 0 means that of the error.
 	Problem func(err error, status int) (int, []byte)
+	// Guessed is told of a request whose token of the API is not valid, and returns the error to answer
+	// with; nil: err is.
+	Guessed func(w http.ResponseWriter, r *http.Request, err error) error
 	// Idle is how long nothing may move on a connection; zero: 15 min.
 	Idle time.Duration
 	// Stall is how long a client may send nothing of a body, or take nothing of an
@@ -62,6 +65,7 @@ type Proxy struct {
 	tokens    Tokens
 	dial      func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error)
 	problem   func(err error, status int) (int, []byte)
+	guessed   func(http.ResponseWriter, *http.Request, error) error
 	idle      time.Duration
 	stall     time.Duration
 	now       func() time.Time
@@ -86,7 +90,7 @@ func New(o Options) (*Proxy, error) {
 		return nil, fault.New(fault.Internal, "preview.New needs links, sandboxes, tokens, a way to dial and one to fail")
 	}
 	p := &Proxy{
-		links: o.Links, sandboxes: o.Sandboxes, tokens: o.Tokens, dial: o.Dial, problem: o.Problem,
+		links: o.Links, sandboxes: o.Sandboxes, tokens: o.Tokens, dial: o.Dial, problem: o.Problem, guessed: o.Guessed,
 		idle: o.Idle, stall: o.Stall, now: o.Now, log: o.Logger,
 	}
 	if p.idle <= 0 {
@@ -164,6 +168,9 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	}
 	v, err := p.authenticate(r, at)
 	if err != nil {
+		if v.guess && p.guessed != nil && fault.Is(err, fault.Unauthenticated) {
+			err = p.guessed(w, r, err)
+		}
 		return err
 	}
 	if err := v.checkOrigin(r); err != nil {

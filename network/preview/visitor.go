@@ -28,6 +28,7 @@ type visitor struct {
 	how    means
 	token  string // of the API; empty for a link or a cookie
 	bearer bool   // the Authorization header is ours, whether it was needed or not
+	guess  bool   // no credential held, and one of them was to be a token of the API
 }
 
 // means is what a credential came in.
@@ -45,6 +46,7 @@ const (
 // was tried.
 func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 	var first error
+	guess := false
 	try := func(how means, token string) (visitor, bool) {
 		v, err := p.admit(r.Context(), how, token, at)
 		if err == nil {
@@ -53,6 +55,7 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 		if first == nil || !fault.Is(err, fault.Unauthenticated) {
 			first = err
 		}
+		guess = guess || how != byCookie && !strings.HasPrefix(token, tokenPrefix)
 		return v, false
 	}
 	bearer := visitor{}
@@ -83,7 +86,7 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 		first = fault.New(fault.Unauthenticated, "this preview is private").
 			WithRemedy("open it by a link that sandpit preview %s %d prints, or send the header %s", at.sandbox, at.port, headerName)
 	}
-	return visitor{}, first
+	return visitor{guess: guess}, first
 }
 
 // admit checks one credential.
