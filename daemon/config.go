@@ -381,6 +381,9 @@ func (c *Config) Check() error {
 	if err := c.checkLimits(); err != nil {
 		return err
 	}
+	if _, err := c.Ceilings.Requests.rates(); err != nil {
+		return err
+	}
 	for name, d := range map[string]time.Duration{
 		"defaults.idle_timeout": c.Defaults.IdleTimeout, "defaults.retention": c.Defaults.Retention,
 		"defaults.command_timeout": c.Defaults.CommandTimeout,
@@ -418,9 +421,10 @@ func (c *Config) Check() error {
 	return c.Images.policy().Check()
 }
 
-// LimitsConfig bounds what sandboxes may ask for.
+// LimitsConfig bounds what sandboxes may ask for, and how many requests there are.
 type LimitsConfig struct {
-	Max MaxLimits `yaml:"max"`
+	Max      MaxLimits     `yaml:"max"`
+	Requests RequestLimits `yaml:"requests"`
 }
 
 // MaxLimits is the most that a sandbox may ask for. The default is the host's cores, 80 % of its

@@ -62,6 +62,7 @@ type surfaceParts struct {
 	log            *slog.Logger
 	memory         *budget.Budget // of all of them
 	settings       *settings.Service
+	rates          guard.Rates
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -86,7 +87,7 @@ const gatewayMetrics = "/api/v1/metrics"
 // newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	g, err := guard.New(guard.Options{
-		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
+		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
 	})
 	if err != nil {
 		return surfaces{}, err

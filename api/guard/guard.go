@@ -43,8 +43,10 @@ type Options struct {
 	Stall time.Duration
 	// Rate is the least bytes in a second of a body, once Stall is used up by waiting;
 	// zero: 4096.
-	Rate   int64
-	Logger *slog.Logger // nil: discard
+	Rate int64
+	// Requests bounds the requests that begin, by token and by project.
+	Requests Rates
+	Logger   *slog.Logger // nil: discard
 	// Observe is called for every finished request. The route is the pattern that matched ("GET
 	// /v1/sandboxes/{id}"), or "" if none did: never a path that a caller chose. It may be nil.
 	Observe func(Observation)
@@ -81,6 +83,7 @@ type Guard struct {
 	logAll  func() bool
 
 	strangers *strangers
+	rates     rates
 	guesses   *ratelimit.Limiter[netip.Prefix]
 }
 
@@ -92,7 +95,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
-		strangers: newStrangers(), guesses: newGuesses(),
+		strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
 		origin, err := canonicalOrigin(origin)
@@ -132,6 +135,10 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 		Proven(r.Context())
 		caller.Via, caller.RequestID, caller.Address = via, w.pass.id, address(r)
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
+		if err := g.rates.admit(caller, time.Now()); err != nil {
+			Error(w, r, err)
+			return
+		}
 		if valid.Done() == nil {
 			next.ServeHTTP(w, r)
 			return
