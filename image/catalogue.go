@@ -43,6 +43,7 @@ const maxShownBytes = 64
 func catalogue() []recipe {
 	return []recipe{
 		pythonRecipe(),
+		baseRecipe(),
 	}
 }
 

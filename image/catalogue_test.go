@@ -4,11 +4,13 @@
 package image
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/image/entry"
 )
 
 func openTest(t *testing.T, recipes ...recipe) *Store {
@@ -110,6 +112,27 @@ func TestCatalogue(t *testing.T) {
 		for i, r := range catalogue() {
 			if got, want := catalogue()[i].hash(), r.hash(); got != want {
 				t.Errorf("%s hashes to %s and to %s", r.Name, got, want)
+			}
+		}
+	})
+	t.Run("TheBaseNeedsNoDownloadOfItsOwn", func(t *testing.T) {
+		for _, name := range basePackages {
+			if !slices.Contains(pythonPackages, name) {
+				t.Errorf("%s is a package of base and not of python", name)
+			}
+		}
+	})
+	t.Run("WhatNamesMeanOnceItIsBuiltIsThere", func(t *testing.T) {
+		all, err := withEntries(catalogue(), entry.Shipped())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, own := range meant() {
+			if r, err := resolve(all, Policy{}, name); err != nil || r.Name != "python" {
+				t.Errorf("%s means %s until %s is built, want python (%v)", name, r.Name, own, err)
+			}
+			if r, err := resolve(all, Policy{}, own); err != nil || r.Name != own || !r.ByAdmin {
+				t.Errorf("%s is %+v (%v), want what an administrator has built", own, r.Entry, err)
 			}
 		}
 	})

@@ -35,12 +35,20 @@ var configuredFiles = map[string]string{
 
 // configure makes the root what sandboxes expect: the user, the directories, the
 // names, and nothing of the host that built it.
-func configure(ctx context.Context, w *work) error {
+func configure(_ context.Context, w *work) error {
 	root, err := os.OpenRoot(w.root)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	if err := settle(root); err != nil {
+		return err
+	}
+	return strip(root)
+}
+
+// settle makes the user, the directories and the names.
+func settle(root *os.Root) error {
 	if err := addUser(root); err != nil {
 		return err
 	}
@@ -65,25 +73,12 @@ func configure(ctx context.Context, w *work) error {
 	if err := copySkeleton(root); err != nil {
 		return err
 	}
-	if err := replaceLink(root, "python3", "usr/bin/python"); err != nil {
-		return err
-	}
-	if _, err := root.Lstat("usr/bin/ipython"); errors.Is(err, fs.ErrNotExist) {
-		if err := root.Symlink("ipython3", "usr/bin/ipython"); err != nil {
-			return err
-		}
-	}
 	for _, dir := range []string{"workspace", "artifacts", sandboxHome} {
 		if err := ownTree(root, dir); err != nil {
 			return err
 		}
 	}
-	w.progress(0.3, "preparing matplotlib's list of fonts")
-	// Without it the first import in every sandbox makes it, in seconds.
-	if _, err := w.chroot(ctx, inside{Home: "/" + sandboxHome}, "python3", "-c", "import matplotlib.font_manager"); err != nil {
-		return err
-	}
-	return strip(root)
+	return nil
 }
 
 // strip empties what a running system fills again. The directories stay, with

@@ -245,11 +245,12 @@ func installedPackages(root string) ([]debPackage, error) {
 	return all, nil
 }
 
-// pruneArchives removes cached packages that the finished root does not have:
-// versions that were superseded.
+// pruneArchives removes cached packages that the finished root has in another
+// version: they were superseded. What it does not have may be another recipe's.
 func pruneArchives(dir string, installed []debPackage) error {
-	keep := make(map[string]bool, len(installed))
+	has, keep := make(map[string]bool, len(installed)), make(map[string]bool, len(installed))
 	for _, p := range installed {
+		has[p.name] = true
 		keep[p.name+"_"+strings.ReplaceAll(p.version, ":", "%3a")+"_"+p.arch+".deb"] = true
 	}
 	entries, err := os.ReadDir(dir)
@@ -257,7 +258,8 @@ func pruneArchives(dir string, installed []debPackage) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".deb") && !keep[e.Name()] {
+		name, _, _ := strings.Cut(e.Name(), "_")
+		if strings.HasSuffix(e.Name(), ".deb") && has[name] && !keep[e.Name()] {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}

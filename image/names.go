@@ -6,6 +6,7 @@ package image
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,10 +15,13 @@ import (
 // promise is what a name says is inside: python-3.12 says python 3.12.
 type promise struct{ tool, version string }
 
-// meant are the entries that other servers' names of images mean once they are built; until then
-// they mean what has the name as an alias.
+// meant are the entries that names mean once those are built; until then they mean what has the name
+// as an alias.
 func meant() map[string]string {
-	return map[string]string{"mcpgateway/skills-runtime:latest": "skills-runtime"}
+	return map[string]string{
+		"debian-12": "base", "ubuntu-24.04": "base",
+		"mcpgateway/skills-runtime:latest": "skills-runtime",
+	}
 }
 
 // resolve is resolve with what the images that are there make of a name.
@@ -43,7 +47,9 @@ func (s *Store) standsFor(own string) (recipe, bool) {
 
 // rename puts the names of [meant] where they belong in a list.
 func (s *Store) rename(all []Status) {
-	for name, own := range meant() {
+	names := meant()
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		own := names[name]
 		at := slices.IndexFunc(all, func(st Status) bool { return st.Name == own })
 		if at < 0 || all[at].Image.Name == "" || slices.Contains(all[at].Aliases, name) {
 			continue

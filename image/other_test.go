@@ -83,7 +83,7 @@ func TestImagesOfOthersAreFoundBesideTheCatalogue(t *testing.T) {
 		t.Errorf("python:3.12 resolves to %+v (%v)", e, err)
 	}
 	all, err := s.List(ctx)
-	if err != nil || len(all) != 1+3 || all[0].Name != "python" {
+	if err != nil || len(all) != len(catalogue())+3 || all[0].Name != "python" {
 		t.Errorf("%d images, the first %v (%v)", len(all), all[0].Name, err)
 	}
 	if err := s.Close(); err != nil {

@@ -5,12 +5,10 @@ package image
 
 import (
 	"context"
-
-	"sandpit.dev/image/entry"
+	"errors"
+	"io/fs"
+	"os"
 )
-
-// debianSuite is the release that recipes build on.
-const debianSuite = "bookworm"
 
 // nodeRange is what npm and pip may choose from: TypeScript runs without a
 // flag from 22.18 on.
@@ -19,9 +17,6 @@ const (
 	nodeRangePip = ">=22.18,<23"
 	npmRange     = "^10.9.0"
 )
-
-// searchPath finds what a user installs for himself before the system's.
-const searchPath = "/home/sandbox/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 var pythonPackages = []string{
 	// what was asked for
@@ -36,22 +31,6 @@ var pythonPackages = []string{
 	"python3-munkres",
 	// small, and missed at once by who works in a shell
 	"nano", "vim-tiny", "file", "patch", "zip", "bzip2", "netbase", "tzdata",
-}
-
-// dpkgOptions keep out what only a person at a terminal reads. They stay in
-// the image, so a package that is installed later is as lean. Licences stay.
-// EXTERNALLY-MANAGED is what makes pip refuse to work without a flag.
-var dpkgOptions = []string{
-	"path-exclude=/usr/share/man/*",
-	"path-exclude=/usr/share/info/*",
-	"path-exclude=/usr/share/locale/*",
-	"path-include=/usr/share/locale/locale.alias",
-	"path-exclude=/usr/share/doc/*",
-	"path-include=/usr/share/doc/*/copyright",
-	"path-exclude=/usr/lib/python3*/EXTERNALLY-MANAGED",
-	// Extensions of Python are built without its static library.
-	"path-exclude=/usr/lib/*/libpython3*.a",
-	"path-exclude=/usr/lib/python3*/config-*/libpython3*.a",
 }
 
 // pythonRecipe is a Debian 12 with Python 3, a compiler, the usual tools of a
@@ -79,22 +58,37 @@ func pythonRecipe() recipe {
 		},
 		Env: map[string]string{"PATH": searchPath, "LANG": "C.UTF-8"},
 		Stages: []stage{
-			{Name: "packages", Weight: 60, Run: func(ctx context.Context, w *work) error {
-				return debian(ctx, w, debianSuite, pythonPackages, dpkgOptions)
-			}},
+			packagesStage(pythonPackages),
 			{Name: "node", Weight: 10, Run: node},
-			{Name: "configure", Weight: 5, Run: configure},
+			{Name: "configure", Weight: 5, Run: configurePython},
 			{Name: "sitecustomize", Weight: 1, Run: customizePython},
 		},
-		Inspect: pythonContents,
+		Inspect: inspect(pythonTools),
 	}
 }
 
-// debianPackages are packages of Debian's by their names.
-func debianPackages(names []string) []entry.Package {
-	all := make([]entry.Package, len(names))
-	for i, name := range names {
-		all[i] = entry.Package{Tool: entry.Apt, Name: name}
+// configurePython is configure, with the names by which people call Python, and with what its first use would make.
+func configurePython(ctx context.Context, w *work) error {
+	root, err := os.OpenRoot(w.root)
+	if err != nil {
+		return err
 	}
-	return all
+	defer root.Close()
+	if err := settle(root); err != nil {
+		return err
+	}
+	if err := replaceLink(root, "python3", "usr/bin/python"); err != nil {
+		return err
+	}
+	if _, err := root.Lstat("usr/bin/ipython"); errors.Is(err, fs.ErrNotExist) {
+		if err := root.Symlink("ipython3", "usr/bin/ipython"); err != nil {
+			return err
+		}
+	}
+	w.progress(0.3, "preparing matplotlib's list of fonts")
+	// Without it the first import in every sandbox makes it, in seconds.
+	if _, err := w.chroot(ctx, inside{Home: "/" + sandboxHome}, "python3", "-c", "import matplotlib.font_manager"); err != nil {
+		return err
+	}
+	return strip(root)
 }

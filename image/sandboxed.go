@@ -214,6 +214,9 @@ func adopt(ctx context.Context, dir string, r recipe, base Image, made *Built, l
 	}
 	resolved["base"] = base.Digest
 	versions, absent := inspected(base, made)
+	for name, v := range versions {
+		resolved["inside "+name] = v // also of what no package tool has a list of
+	}
 	env := maps.Clone(base.Env)
 	if env == nil {
 		env = make(map[string]string)
@@ -232,13 +235,13 @@ func adopt(ctx context.Context, dir string, r recipe, base Image, made *Built, l
 	return place(w, m)
 }
 
-// inspected returns the versions of what is inside, and what is missed there, of what the base tells of
-// and what the build added.
+// inspected returns the versions of what is inside, and what is missed there, of what the base tells of,
+// what versions.sh knows, and the packages that the build added. Other lines are the image's own.
 func inspected(base Image, made *Built) (map[string]string, []string) {
 	found, _ := parseVersions(made.Inspected, nil)
 	versions := make(map[string]string)
-	for name := range base.Versions {
-		if v := found[name]; v != "" {
+	for name, v := range found {
+		if base.Versions[name] != "" || slices.Contains(pythonTools, name) {
 			versions[name] = v
 		}
 	}

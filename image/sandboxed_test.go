@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,6 +48,7 @@ type maker struct {
 	layer  []byte
 	fail   error // of Build, after some output
 	broken error // of the layer, at its half
+	node   string
 	jobs   []Job
 	closed int
 }
@@ -67,7 +69,7 @@ func (m *maker) Build(_ context.Context, j Job) (*Built, error) {
 			_, err := w.Write(m.layer)
 			return err
 		},
-		Resolved: map[string]string{"pip": "hash"}, Packages: map[string]string{"extra": "1.0"}, Inspected: "tool=2.0\nabsent=docker\nhostile=1\n",
+		Resolved: map[string]string{"pip": "hash"}, Packages: map[string]string{"extra": "1.0"}, Inspected: "tool=2.0\nnode=v" + m.node + "\nabsent=docker\nhostile=1\n",
 		Close: sync.OnceFunc(func() { m.closed++ }),
 	}, nil
 }
@@ -107,7 +109,7 @@ func TestAnEntryIsBuiltAndKept(t *testing.T) {
 		return out
 	}
 
-	m := &maker{layer: layerOf(t, dirEntry("etc"), fileEntry("etc/mine")), fail: fault.New(fault.Timeout, "it took too long").WithRemedy("wait")}
+	m := &maker{node: "22.1.0", layer: layerOf(t, dirEntry("etc"), fileEntry("etc/mine")), fail: fault.New(fault.Timeout, "it took too long").WithRemedy("wait")}
 	s := begin(m)
 	if _, err := s.Ensure(t.Context(), "mine"); !fault.Is(err, fault.Timeout) || fault.As(err).Remedy != "wait" || !strings.Contains(fault.As(err).Message, `building the image "mine" failed in step 1 of 1: it took too long`) {
 		t.Errorf("a failed step: %v", err)
@@ -136,7 +138,7 @@ func TestAnEntryIsBuiltAndKept(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(img.Root, "etc/mine")); err != nil || string(got) != "etc/mine" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if img.Env["A"] != "b" || img.Env["PATH"] != "/bin" || fmt.Sprint(img.Versions) != "map[extra:1.0 tool:2.0]" || fmt.Sprint(img.Absent) != "[docker]" {
+	if img.Env["A"] != "b" || img.Env["PATH"] != "/bin" || fmt.Sprint(img.Versions) != "map[extra:1.0 node:22.1.0 tool:2.0]" || fmt.Sprint(img.Absent) != "[docker]" {
 		t.Errorf("%+v", img)
 	}
 	if text, err := os.ReadFile(filepath.Join(filepath.Dir(img.Root), buildLogName)); err != nil || string(text) != "what the step says\n" {
@@ -162,18 +164,25 @@ func TestAnEntryIsBuiltAndKept(t *testing.T) {
 	if same, err := s.Rebuild(t.Context(), "mine"); err != nil || same.Digest != img.Digest || len(m.jobs) != 5 || !m.jobs[4].Anew || m.jobs[3].Anew {
 		t.Errorf("anew: %v, %d jobs", err, len(m.jobs))
 	}
-	if base, err := s.Find(t.Context(), "small"); err != nil || len(m.jobs) != 5 || m.jobs[3].Base.Digest != base.Digest {
+	m.node = "22.2.0" // in no list of a package tool
+	if other, err := s.Rebuild(t.Context(), "mine"); err != nil || other.Digest == img.Digest {
+		t.Errorf("with another Node inside: %s, %v", other.Digest, err)
+	}
+	if base, err := s.Find(t.Context(), "small"); err != nil || len(m.jobs) != 6 || m.jobs[3].Base.Digest != base.Digest {
 		t.Errorf("%v, %d jobs", err, len(m.jobs))
 	}
 }
 
-func TestANameOfAnotherServersMeansTheEntryOnceThatIsBuilt(t *testing.T) {
+func TestANameMeansItsOwnEntryOnceThatIsBuilt(t *testing.T) {
 	skiptest.WithoutRoot(t, "files of an image have owners")
-	const name = "mcpgateway/skills-runtime:latest"
-	first := recipe{Entry: Entry{Name: "python", Aliases: []string{name, "other"}}, Stages: []stage{{Name: "files", Weight: 1, Run: func(_ context.Context, w *work) error {
-		return errors.Join(os.MkdirAll(filepath.Join(w.root, "etc"), 0o755))
-	}}}, Inspect: func(context.Context, *work) (contents, error) { return contents{}, nil }}
-	recipes, err := withEntries([]recipe{first}, []entry.Entry{{Name: "skills-runtime", Base: "python", Steps: []entry.Step{{Title: "doing it"}}, Start: []string{"serve"}}})
+	system := func(name string, aliases ...string) recipe {
+		return recipe{Entry: Entry{Name: name, Aliases: aliases}, Stages: []stage{{Name: "files", Weight: 1, Run: func(_ context.Context, w *work) error {
+			return os.MkdirAll(filepath.Join(w.root, "etc"), 0o755)
+		}}}, Inspect: func(context.Context, *work) (contents, error) { return contents{}, nil }}
+	}
+	recipes, err := withEntries([]recipe{system("python", "other", "debian-12", "node-22", "ubuntu-24.04", "mcpgateway/skills-runtime:latest"), system("base")}, []entry.Entry{
+		{Name: "skills-runtime", Base: "python", Steps: []entry.Step{{Title: "doing it"}}, Start: []string{"serve"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +192,7 @@ func TestANameOfAnotherServersMeansTheEntryOnceThatIsBuilt(t *testing.T) {
 	}
 	defer s.Close()
 	s.Use(&maker{layer: layerOf(t, dirEntry("etc"), fileEntry("etc/mine"))})
-	check := func(want string) {
+	check := func(name, want string) {
 		t.Helper()
 		e, err := s.Resolve(name)
 		img, ferr := s.Ensure(t.Context(), name)
@@ -195,17 +204,37 @@ func TestANameOfAnotherServersMeansTheEntryOnceThatIsBuilt(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, st := range all {
-			if has := strings.Contains(strings.Join(st.Aliases, " "), name); has != (st.Name == want) {
-				t.Errorf("%s is listed with the aliases %q, and it means %s", st.Name, st.Aliases, want)
+			if has := slices.Contains(st.Aliases, name); has != (st.Name == want) {
+				t.Errorf("%s is listed with the aliases %q, and %s means %s", st.Name, st.Aliases, name, want)
 			}
 		}
-		if all[1].Start[0] != "serve" {
-			t.Errorf("the start command: %q", all[1].Start)
+		if all[2].Start[0] != "serve" {
+			t.Errorf("the start command: %q", all[2].Start)
 		}
 	}
-	check("python")
-	if _, err := s.Ensure(t.Context(), "skills-runtime"); err != nil {
-		t.Fatal(err)
+	build := func(name string) {
+		t.Helper()
+		if _, err := s.Ensure(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
 	}
-	check("skills-runtime")
+	const skills = "mcpgateway/skills-runtime:latest"
+	for _, name := range []string{skills, "debian-12", "ubuntu-24.04", "node-22", "other"} {
+		check(name, "python")
+	}
+	build("skills-runtime")
+	check(skills, "skills-runtime")
+	check("debian-12", "python")
+	build("base")
+	check("debian-12", "base")
+	check("ubuntu-24.04", "base")
+	check("other", "python")
+	for range 8 { // the order is no accident
+		all, err := s.List(t.Context())
+		if err != nil || !slices.Equal(all[1].Aliases, []string{"debian-12", "ubuntu-24.04"}) {
+			t.Fatalf("listed are %+v, %v", all, err)
+		}
+	}
+	s.policy.Store(&Policy{Allowed: []string{"python", "node"}}) // what new sandboxes may not have takes no name
+	check("debian-12", "python")
 }

@@ -84,12 +84,12 @@ Status: install ok installed
 
 func TestPruneArchives(t *testing.T) {
 	dir := plant(t, map[string]string{
-		"git_1%3a2.39_amd64.deb": "", "git_1%3a2.38_amd64.deb": "", "gone_1_all.deb": "", "lock": "", "partial/half.deb": "",
+		"git_1%3a2.39_amd64.deb": "", "git_1%3a2.38_amd64.deb": "", "git_1%3a2.40_all.deb": "", "git-lfs_1_amd64.deb": "", "of-another-recipe_1_all.deb": "", "lock": "", "partial/half.deb": "",
 	})
 	if err := pruneArchives(dir, []debPackage{{"git", "1:2.39", "amd64"}}); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"git_1%3a2.39_amd64.deb": "", "lock": "", "partial/half.deb": ""}
+	want := map[string]string{"git_1%3a2.39_amd64.deb": "", "git-lfs_1_amd64.deb": "", "of-another-recipe_1_all.deb": "", "lock": "", "partial/half.deb": ""}
 	if diff := cmp.Diff(want, below(t, dir)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}

@@ -19,27 +19,31 @@ import (
 //go:embed versions.sh
 var versionsScript string
 
-// pythonTools are the keys that versions.sh must print: if a tool is missing or does not start,
-// the build fails.
-var pythonTools = []string{
-	"debian", "bash", "python", "pip", "numpy", "pandas", "matplotlib", "ipython", "pytest", "requests", "node", "npm",
-	"gcc", "gxx", "make", "git", "curl", "wget", "rsync", "ssh", "jq", "ripgrep",
-}
+// These are keys that versions.sh must print of an image: if a tool is missing or does not start,
+// the build fails. pythonTools are all that it knows.
+var (
+	baseTools   = []string{"debian", "bash", "git", "curl", "wget", "rsync", "ssh", "jq", "ripgrep"}
+	pythonTools = append([]string{
+		"python", "pip", "numpy", "pandas", "matplotlib", "ipython", "pytest", "requests", "node", "npm", "gcc", "gxx", "make",
+	}, baseTools...)
+)
 
 var versionLine = regexp.MustCompile(`^([a-z]+)=v?([0-9][0-9A-Za-z.+~:_-]{0,63})$`)
 
 var absentLine = regexp.MustCompile(`^absent=([a-z][a-z0-9-]{0,31})$`)
 
-// pythonContents runs every tool of the finished root and reads its version,
+// inspect returns what runs every tool of the finished root and reads its version,
 // looks for what many expect, and runs a line of TypeScript, since that is what
-// Node is there for.
-func pythonContents(ctx context.Context, w *work) (contents, error) {
-	out, err := w.chroot(ctx, inside{}, "bash", "-c", versionsScript)
-	if err != nil {
-		return contents{}, err
+// Node is there for. A tool of want that is not there is an error.
+func inspect(want []string) func(context.Context, *work) (contents, error) {
+	return func(ctx context.Context, w *work) (contents, error) {
+		out, err := w.chroot(ctx, inside{}, "bash", "-c", versionsScript)
+		if err != nil {
+			return contents{}, err
+		}
+		versions, err := parseVersions(out, want)
+		return contents{versions, parseAbsent(out)}, err
 	}
-	versions, err := parseVersions(out, pythonTools)
-	return contents{versions, parseAbsent(out)}, err
 }
 
 func parseAbsent(out string) []string {

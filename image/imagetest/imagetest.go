@@ -9,6 +9,7 @@ package imagetest
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -46,27 +47,50 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
+// BaseDir is the directory that tests of the base image share, beside Dir: where base is built, names mean
+// that, and the other tests are of what they mean without.
+func BaseDir(t testing.TB) string { return Dir(t) + "-base" }
+
 // Python returns the python image, and builds it first if the directory lacks it: a minute or
 // two, with progress in the test's log. It skips the test only if the image is missing and the
 // test has no right or no time (-short) to build it.
 func Python(t testing.TB) image.Image {
 	t.Helper()
-	dir := Dir(t)
+	return built(t, Dir(t), "python")
+}
+
+// Base returns the base image of BaseDir, as Python does that of Dir.
+func Base(t testing.TB) image.Image {
+	t.Helper()
+	// Its packages are some of python's. What cannot be linked is fetched again.
+	dir := BaseDir(t)
+	to := filepath.Join(dir, "cache/apt")
+	if err := os.Mkdir(dir, 0o700); err == nil && os.MkdirAll(to, 0o755) == nil {
+		archives, _ := filepath.Glob(filepath.Join(Dir(t), "cache/apt/*.deb")) // only a malformed pattern is an error
+		for _, a := range archives {
+			_ = os.Link(a, filepath.Join(to, filepath.Base(a)))
+		}
+	}
+	return built(t, dir, "base")
+}
+
+func built(t testing.TB, dir, name string) image.Image {
+	t.Helper()
 	s, err := image.Open(image.Options{Dir: dir})
 	if err != nil {
 		t.Fatalf("open the images in %s: %v", dir, err)
 	}
 	defer s.Close()
-	img, err := s.Find(t.Context(), "python")
+	img, err := s.Find(t.Context(), name)
 	if err == nil {
 		return img
 	}
-	skiptest.WithoutRoot(t, "there is no python image in "+dir+", and only root can build one")
-	t.Logf("building the python image in %s", dir)
+	skiptest.WithoutRoot(t, "there is no "+name+" image in "+dir+", and only root can build one")
+	t.Logf("building the %s image in %s", name, dir)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		img, err = s.Ensure(t.Context(), "python")
+		img, err = s.Ensure(t.Context(), name)
 	}()
 	ticker := time.NewTicker(10 * time.Second)
 	defer ticker.Stop()
@@ -74,7 +98,7 @@ func Python(t testing.TB) image.Image {
 		select {
 		case <-done:
 			if err != nil {
-				t.Fatalf("build the python image: %v", err)
+				t.Fatalf("build the %s image: %v", name, err)
 			}
 			return img
 		case <-ticker.C:
@@ -83,6 +107,9 @@ func Python(t testing.TB) image.Image {
 				t.Fatalf("watch the build: %v", err)
 			}
 			for _, st := range list {
+				if st.Name != name {
+					continue
+				}
 				t.Logf("%s: %s %3.0f%% %s: %s", st.Name, st.State, 100*st.Progress, st.Stage, st.Text)
 			}
 		}
