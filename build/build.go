@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,6 +64,9 @@ func (w *work) build(ctx context.Context) (*image.Built, error) {
 	w.down = append(w.down, leave)
 	if w.host, err = w.s.o.Host(); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the settings of this host's package tools cannot be read")
+	}
+	if err := w.reach(ctx); err != nil {
+		return nil, err
 	}
 	first, err := w.resume(ctx)
 	if err != nil {
@@ -194,6 +198,40 @@ func (w *work) create(ctx context.Context, r engine.CreateRequest) error {
 	if made.ImageDigest != w.job.Base.Digest {
 		return fault.New(fault.Conflict, "the image %q, with which this one begins, was built anew meanwhile", w.job.Base.Name).WithRemedy("build it again")
 	}
+	return nil
+}
+
+// reach has the job name hosts in place of those presets of package tools that stand for none in its base and on this
+// host: those of the server's default image, if it has the tool. A step may install it.
+func (w *work) reach(ctx context.Context) error {
+	hosts := func(image string) (map[string][]string, error) {
+		all, _, err := w.s.engine.Presets(ctx, caller(), image)
+		of := make(map[string][]string)
+		for _, p := range all {
+			for _, d := range p.Domains {
+				of[p.Name] = append(of[p.Name], d.Domain)
+			}
+		}
+		return of, err
+	}
+	here, err := hosts(w.job.Base.Name)
+	if err != nil || !slices.ContainsFunc(w.job.Presets, func(name string) bool { return here[name] == nil }) {
+		return err
+	}
+	there, err := hosts("")
+	if err != nil {
+		return err
+	}
+	var presets []string
+	domains := slices.Clone(w.job.Domains)
+	for _, name := range w.job.Presets {
+		if here[name] == nil && there[name] != nil {
+			domains = append(domains, there[name]...)
+		} else {
+			presets = append(presets, name)
+		}
+	}
+	w.job.Presets, w.job.Domains = presets, domains
 	return nil
 }
 

@@ -28,6 +28,7 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/image/entry"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/preset"
 	"sandpit.dev/sandbox"
@@ -183,7 +184,7 @@ func TestAKilledServerLeavesNoSandbox(t *testing.T) {
 	}
 }
 
-// resolver is that of a network with two machines, of which one is a mirror at a private address.
+// resolver is that of a network with three machines, of which two are at private addresses.
 type resolver struct{ egress.Resolver }
 
 func (resolver) LookupNetIP(_ context.Context, network, name string) ([]netip.Addr, error) {
@@ -195,6 +196,8 @@ func (resolver) LookupNetIP(_ context.Context, network, name string) ([]netip.Ad
 		return []netip.Addr{netip.MustParseAddr("10.77.0.5")}, nil
 	case "other.example":
 		return []netip.Addr{netip.MustParseAddr("10.77.0.6")}, nil
+	case "index.example":
+		return []netip.Addr{netip.MustParseAddr("8.8.4.4")}, nil // nobody connects there, see Dial
 	}
 	return nil, &net.DNSError{IsNotFound: true, Name: name}
 }
@@ -287,6 +290,62 @@ func TestStepsReachTheHostsMirrorAndNothingElse(t *testing.T) {
 	if err != nil || res.ExitCode == 0 {
 		t.Errorf("a user's sandbox reached the host's private mirror: %v %s", err, res.Stdout)
 	}
+}
+
+// images are those of a server whose default image is another one than the base of builds.
+type images struct {
+	base
+	other image.Image
+}
+
+func (i images) Resolve(name string) (image.Entry, error) {
+	img, err := i.Find(context.Background(), name)
+	return image.Entry{Name: img.Name}, err
+}
+
+func (i images) Find(_ context.Context, name string) (image.Image, error) {
+	if name == "" {
+		return i.other, nil
+	}
+	return i.img, nil
+}
+
+// A base without pip does not say where that fetches from, which a step may install.
+func TestStepsReachWhatTheDefaultImagesToolsFetchFrom(t *testing.T) {
+	skiptest.WithoutRoot(t, "builds are made in sandboxes of the native runtime")
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "an index\n") }))
+	defer served.Close()
+	root := t.TempDir()
+	pip := filepath.Join(root, "usr/lib/python3/dist-packages/pip/_internal/models")
+	if err := errors.Join(os.MkdirAll(pip, 0o755), os.WriteFile(filepath.Join(pip, "index.py"), []byte(`PyPI = PackageIndex("http://index.example/", file_storage_domain="other.example")`), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	small := imagetest.Base(t)
+	h := open(t, t.TempDir(), func(o *engine.Options, _ *build.Options) {
+		var err error
+		if o.Network.Presets, err = preset.New(preset.Options{}); err != nil { // this host has no pip, as far as it is told
+			t.Fatal(err)
+		}
+		o.Images = images{base{small}, image.Image{Name: "python", Root: root}}
+		o.Network.Resolver = resolver{}
+		o.Network.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if address != "8.8.4.4:80" {
+				t.Errorf("a connection to %s was tried", address)
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", served.Listener.Addr().String())
+		}
+	})
+	h.base = small
+	job := image.Job{Presets: []string{"python"}, Steps: []entry.Step{
+		sh("curl -fsS --max-time 5 http://index.example/ 2>/dev/null || echo nothing; curl -fsS --max-time 5 http://other.example/ 2>/dev/null || echo nothing at a private address"),
+	}}
+	h.must(job).Close()
+	has(t, h.log.String(), "an index\nnothing at a private address\n")
+	job.Presets = []string{"node"} // nothing here has npm
+	if _, err := h.build(job); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), `"node" stands for no host here`) {
+		t.Errorf("%v", err)
+	}
+	h.clean()
 }
 
 // The whole way, into the directory of images.
