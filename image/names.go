@@ -19,7 +19,7 @@ type promise struct{ tool, version string }
 // as an alias.
 func meant() map[string]string {
 	return map[string]string{
-		"debian-12": "base", "ubuntu-24.04": "base",
+		"debian-12": "base", "ubuntu-24.04": "base", "node-22": "node",
 		"mcpgateway/skills-runtime:latest": "skills-runtime",
 	}
 }

@@ -182,6 +182,7 @@ func TestANameMeansItsOwnEntryOnceThatIsBuilt(t *testing.T) {
 	}
 	recipes, err := withEntries([]recipe{system("python", "other", "debian-12", "node-22", "ubuntu-24.04", "mcpgateway/skills-runtime:latest"), system("base")}, []entry.Entry{
 		{Name: "skills-runtime", Base: "python", Steps: []entry.Step{{Title: "doing it"}}, Start: []string{"serve"}},
+		{Name: "node", Base: "base", Aliases: []string{"node-lts"}, Steps: []entry.Step{{Title: "doing it"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -228,13 +229,17 @@ func TestANameMeansItsOwnEntryOnceThatIsBuilt(t *testing.T) {
 	build("base")
 	check("debian-12", "base")
 	check("ubuntu-24.04", "base")
+	check("node-22", "python")
+	build("node")
+	check("node-22", "node")
 	check("other", "python")
 	for range 8 { // the order is no accident
 		all, err := s.List(t.Context())
-		if err != nil || !slices.Equal(all[1].Aliases, []string{"debian-12", "ubuntu-24.04"}) {
+		if err != nil || !slices.Equal(all[1].Aliases, []string{"debian-12", "ubuntu-24.04"}) || !slices.Equal(all[3].Aliases, []string{"node-lts", "node-22"}) {
 			t.Fatalf("listed are %+v, %v", all, err)
 		}
 	}
 	s.policy.Store(&Policy{Allowed: []string{"python", "node"}}) // what new sandboxes may not have takes no name
 	check("debian-12", "python")
+	check("node-22", "node")
 }
