@@ -26,7 +26,7 @@ type Entry struct {
 	// to that by name.
 	Base     string
 	Packages []entry.Package
-	// Start is the image's start command, nil for none. Nothing runs it by itself.
+	// Start is what a sandbox of the image begins with, nil for none. Who makes sandboxes runs it.
 	Start []string
 	// ByAdmin says that only an administrator has it built: its steps reach package mirrors, and take
 	// minutes.

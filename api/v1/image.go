@@ -24,7 +24,7 @@ type Image struct {
 	Progress    *float64          `json:"progress,omitempty" jsonschema:"how far a build is, 0 to 1"`
 	Error       string            `json:"error,omitempty" jsonschema:"why the last build failed"`
 	Output      []string          `json:"output,omitempty" jsonschema:"the last lines of the step that failed"`
-	Start       []string          `json:"start,omitempty" jsonschema:"the start command that its entry of the catalogue has; nothing runs it by itself"`
+	Start       []string          `json:"start,omitempty" jsonschema:"what its sandboxes start, at each start, unless a template says something else"`
 	Config      *ImageConfig      `json:"config,omitempty" jsonschema:"what the maker of an imported image wrote about it"`
 }
 

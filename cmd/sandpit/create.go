@@ -130,14 +130,14 @@ func (a *app) tellDiffers(s *v1.Sandbox) {
 	}
 }
 
-// tellStart says what a sandbox was made of that did not say so itself, and why what its template starts is
+// tellStart says what a sandbox was made of that did not say so itself, and why what it starts is
 // not ready.
 func (a *app) tellStart(s *v1.Sandbox) {
 	t := s.Template
-	if t == nil || t.Name == nil {
+	if t == nil {
 		return
 	}
-	if t.ChosenBy != "explicit" {
+	if t.Name != nil && t.ChosenBy != "explicit" {
 		a.warn("it is made of the template %s@%d (chosen by %s)", *t.Name, *t.Version, t.ChosenBy)
 	}
 	if t.Start == nil || t.Start.Ready == nil || *t.Start.Ready {

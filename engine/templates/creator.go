@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
@@ -133,8 +134,34 @@ func (s *Service) spare(ctx context.Context, snap *sandbox.Snapshot) (give func(
 	return give, nil
 }
 
-// Fill chooses what a sandbox is made of, and fills in what the request leaves out.
+// Fill chooses what a sandbox is made of, and fills in what the request leaves out. Where no template says what to
+// start it is what the image has; what is made of a disk starts nothing of its image's.
 func (s *Service) Fill(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
+	if err := s.fill(ctx, c, r); err != nil {
+		return err
+	}
+	if r.Template == nil || r.Template.Start.Command != "" || r.From != "" || s.o.Resolve == nil {
+		return nil
+	}
+	if e, err := s.o.Resolve(r.Image); err == nil && len(e.Start) > 0 { // the engine says what is wrong with the name
+		r.Template.Start.Command = command(e.Start)
+	}
+	return nil
+}
+
+// command is a program with its arguments as a text for a shell.
+func command(argv []string) string {
+	if len(argv) == 3 && argv[0] == "/bin/sh" && argv[1] == "-c" {
+		return argv[2]
+	}
+	text := "exec"
+	for _, a := range argv {
+		text += " '" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+	}
+	return text
+}
+
+func (s *Service) fill(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return err
 	}

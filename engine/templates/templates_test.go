@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/template"
@@ -403,6 +404,62 @@ func TestTheStartCommandRunsAtEachStart(t *testing.T) {
 	fork := h.ready(forks[0].ID)
 	want(t, "starts of a fork", h.run(fork, "wc -l < starts"), "4")
 	want(t, "its template", fork.Template.Name, "web")
+}
+
+func TestAnImagesStartRunsWhereNoTemplateSaysOne(t *testing.T) {
+	t.Parallel()
+	h := with(t, templates.Options{Resolve: func(name string) (image.Entry, error) {
+		e, err := enginetest.Images{}.Resolve(name)
+		if e.Name == "node" {
+			e.Start = []string{"sh", "-c", `echo "$@" >>starts; exec sleep 1000`, "it's", "of the image's", `$HOME "a"`}
+		}
+		return e, err
+	}})
+	ctx := t.Context()
+	starts := func(s *sandbox.Sandbox, lines ...string) {
+		t.Helper()
+		if r := h.ready(s.ID).Readiness(); !r.OK {
+			t.Errorf("it is not ready: %+v", r)
+		}
+		last := ""
+		h.Await(t, fmt.Sprintf("%d starts", len(lines)), func() bool {
+			last = h.run(s, "cat starts 2>/dev/null || true")
+			return strings.Count(last, "\n")+1 >= len(lines) && last != ""
+		})
+		want(t, "started", last, strings.Join(lines, "\n"))
+	}
+	const ofImage = `of the image's $HOME "a"`
+
+	s := h.make(alice, engine.CreateRequest{Image: "node"})
+	starts(s, ofImage)
+	want(t, "its template", s.Template.ID, "")
+	if _, err := h.Engine.Restart(ctx, alice, string(s.ID)); err != nil {
+		t.Fatal(err)
+	}
+	starts(s, ofImage, ofImage)
+	snap, err := h.Engine.CreateSnapshot(ctx, alice, string(s.ID), engine.SnapshotRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, "of a snapshot", h.make(alice, engine.CreateRequest{From: string(snap.ID)}).StartProcess(), "")
+	want(t, "of another image", h.make(alice, engine.CreateRequest{Image: "python"}).StartProcess(), "")
+	want(t, "of the default image", h.make(alice, engine.CreateRequest{}).StartProcess(), "")
+
+	h.add(alice, "own", template.Spec{Image: "node", Start: sandbox.Start{Command: count}})
+	starts(h.make(alice, of("own")), "started")
+	h.add(alice, "plain", template.Spec{Image: "node"})
+	s = h.make(alice, of("plain"))
+	starts(s, ofImage)
+	want(t, "its template", s.Template.Name, "plain")
+	starts(h.make(alice, of("node")), ofImage) // an image's name where a template's may stand
+
+	r := engine.CreateRequest{Image: "node", Key: "kept"}
+	first := h.make(alice, r)
+	starts(first, ofImage)
+	want(t, "the sandbox of the key", h.make(alice, r).StartProcess(), first.StartProcess())
+	starts(first, ofImage)
+	_, _, err = h.Creator.Create(ctx, alice, engine.CreateRequest{Image: "nosuch"})
+	wantCode(t, "an unknown image", err, fault.NotFound)
 }
 
 func TestTheStartCommandBelongsToNoServer(t *testing.T) {

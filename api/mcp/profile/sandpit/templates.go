@@ -168,15 +168,18 @@ type madeShape struct {
 	Output   string `json:"start_output,omitempty"`
 }
 
-// madeOf returns what a sandbox was made of; nil: of no template.
+// madeOf returns what a sandbox was made of, and what it starts; nil: of no template, and nothing.
 func madeOf(s *sandbox.Sandbox) *madeShape {
 	t := s.Template
-	if t == nil || t.ID == "" {
+	if t == nil || t.ID == "" && t.Start.Command == "" {
 		return nil
 	}
-	out := &madeShape{Template: fmt.Sprintf("%s@%d", t.Name, t.Version), Start: t.Start.Command, Process: s.StartProcess()}
-	if t.ChosenBy != sandbox.ChosenExplicitly {
-		out.ChosenBy = string(t.ChosenBy)
+	out := &madeShape{Start: t.Start.Command, Process: s.StartProcess()}
+	if t.ID != "" {
+		out.Template = fmt.Sprintf("%s@%d", t.Name, t.Version)
+		if t.ChosenBy != sandbox.ChosenExplicitly {
+			out.ChosenBy = string(t.ChosenBy)
+		}
 	}
 	if r := s.Readiness(); r != nil {
 		out.Ready, out.Reason, out.Output = &r.OK, r.Reason, r.Output
