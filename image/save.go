@@ -94,3 +94,16 @@ func (s *Store) unread(builds []Image) error {
 	}
 	return nil
 }
+
+// Push puts an image that is here into a registry, see [oci.Store.Push]. It is not withdrawn meanwhile.
+func (s *Store) Push(ctx context.Context, name, reference string, tell func(sent, total int64)) (oci.Pushed, error) {
+	if _, err := oci.ParseReference(reference); err != nil {
+		return oci.Pushed{}, err
+	}
+	made, err := s.Save(ctx, name)
+	if err != nil {
+		return oci.Pushed{}, err
+	}
+	defer made.End()
+	return s.others.Push(ctx, made.Saving, reference, tell)
+}

@@ -25,6 +25,16 @@ import (
 // shelf is a keeper of one image, which sandboxes of two projects use.
 type shelf struct{ asked []any }
 
+func (s *shelf) Push(_ context.Context, _ access.Caller, name, reference string, tell func(sent, total int64)) (images.Pushed, error) {
+	s.asked = append(s.asked, name, reference)
+	tell(5, 10)
+	if reference == "refused.example/x:1" {
+		return images.Pushed{}, fault.New(fault.Denied, "the registry refuses")
+	}
+	tell(10, 10)
+	return images.Pushed{Reference: reference, Digest: "sha256:" + strings.Repeat("b", 64), Size: 10, Sent: 10}, nil
+}
+
 func (*shelf) build() image.Build {
 	return image.Build{Image: image.Image{Name: "python", Digest: "sha256:" + strings.Repeat("a", 64), SizeBytes: 4096}, Current: true}
 }
@@ -199,5 +209,23 @@ func TestImagesAreAdministered(t *testing.T) {
 	}
 	if got := open(t).do("GET", "/v1/images/python", nil); got.StatusCode != http.StatusNotImplemented {
 		t.Errorf("without a keeper: %d %s", got.StatusCode, got.body)
+	}
+}
+
+func TestAPushIsToldAsItGoesOn(t *testing.T) {
+	t.Parallel()
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = &shelf{} })
+	a := h.do("POST", "/v1/images/python/push", `{"reference": "registry.example/x:1"}`)
+	text := string(a.body)
+	for _, part := range []string{"event: progress", `"sent_bytes":10,"total_bytes":10`, "event: pushed", `"digest":"sha256:bbbb`} {
+		if a.StatusCode != http.StatusOK || !strings.Contains(text, part) {
+			t.Errorf("%s without %q: %s", a.Status, part, text)
+		}
+	}
+	if a := h.do("POST", "/v1/images/python/push", `{"reference": "refused.example/x:1"}`); !strings.Contains(string(a.body), "event: error") || strings.Contains(string(a.body), "event: pushed") {
+		t.Errorf("%s %s", a.Status, a.body)
+	}
+	if a := h.as("default", access.Admin).do("POST", "/v1/images/python/push", `{"reference": "registry.example/x:1"}`); a.StatusCode != http.StatusForbidden {
+		t.Errorf("as a project's administrator: %s", a.Status)
 	}
 }

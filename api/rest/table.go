@@ -294,6 +294,10 @@ func (a *API) operations() []httpapi.Operation {
 			Extend(keyless("the second finds the image there")),
 		raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope server:admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
 			Media("", v1.ImageType),
+		raw("pushImage", "POST /images/{name}/push", "Put an image into a registry: the same bytes as saveImage has, so that it has one digest. Server-sent events: progress (PushStep), then pushed (PushedImage) or error (Problem) at last. It ends when its caller leaves. For the server's own administrator's token alone, since the credentials are the operator's.", http.StatusOK, a.pushImage).
+			Media("", "text/event-stream").
+			Example(v1.PushImage{Reference: "registry.example/team/app:1"}).
+			Extend(keyless("the second finds all there")),
 		raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
 			Media(v1.ContextType, "text/event-stream").
 			Extend(keyless("the second finds all steps done")),

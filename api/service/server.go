@@ -44,6 +44,8 @@ type Keeper interface {
 	Prune(ctx context.Context, c access.Caller, p images.Pruning) (images.Pruned, error)
 	// Save reads an image for an archive of it.
 	Save(ctx context.Context, c access.Caller, name string) (*images.Saving, error)
+	// Push puts an image into a registry, and returns when it is there.
+	Push(ctx context.Context, c access.Caller, name, reference string, tell func(sent, total int64)) (images.Pushed, error)
 	// Command returns what the image of a sandbox says is to be run, with words in place of its own.
 	Command(ctx context.Context, c access.Caller, ref string, words []string) (images.Command, error)
 	// Log writes the output of the last build, and with follow what the one that goes on writes until it ends.

@@ -32,7 +32,7 @@ func newImage(a *app) *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE:  group,
 	}
-	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImageImport(a), newImageSave(a), newImageLogs(a), newImageInspect(a), newImageRm(a), newImagePrune(a), a.templates().Pool())
+	c.AddCommand(newImageLs(a), newImageBuild(a), newImagePull(a), newImagePush(a), newImageImport(a), newImageSave(a), newImageLogs(a), newImageInspect(a), newImageRm(a), newImagePrune(a), a.templates().Pool())
 	return c
 }
 

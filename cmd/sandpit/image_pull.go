@@ -8,7 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/progress"
 )
 
 func newImagePull(a *app) *cobra.Command {
@@ -45,6 +48,42 @@ that was broken off begins with the layers that were finished; and it goes on wh
 			fmt.Fprintln(a.stderr, line)
 		}
 		return output.One(a.stdout, *out, img, img.Name, fmt.Sprintf("%s is ready (%s)", img.Name, output.Bytes(img.SizeBytes)))
+	}
+	return c
+}
+
+func newImagePush(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "push NAME REFERENCE",
+		Short: "Put an image into a registry",
+		Long: `Put an image into a registry, and show how far it is: the image that "sandpit image save" writes, with the same digest on every
+machine. It is the server that connects, with the credentials that its operator gives the registry in
+images.registries; an image that others made, too, goes there as one layer. What the registry has is not sent.`,
+		Example:           `  sandpit image push python registry.example/team/python:1`,
+		Args:              takes(2, 2),
+		ValidArgsFunction: a.completeImages,
+	}
+	out := output.NamedFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.client()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		bar := progress.New(a.stderr)
+		pushed, err := cl.PushImage(ctx, args[0], args[1], func(s v1.PushStep) {
+			if s.TotalBytes == 0 {
+				bar.Show(args[0], "reading it", 0)
+				return
+			}
+			bar.Bytes("push "+args[0], s.SentBytes, s.TotalBytes)
+		})
+		bar.Clear()
+		if err != nil {
+			return interrupt.Ended(ctx, err)
+		}
+		return output.One(a.stdout, *out, pushed, pushed.Reference, fmt.Sprintf("%s is %s (%s, %s sent)", pushed.Reference, pushed.Digest, output.Bytes(pushed.SizeBytes), output.Bytes(pushed.SentBytes)))
 	}
 	return c
 }

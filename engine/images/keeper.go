@@ -49,6 +49,7 @@ type Store interface {
 	Freed(img image.Image) (int64, error)
 	CollectLayers(dry bool) (int64, error)
 	Save(ctx context.Context, name string) (*image.Saving, error)
+	Push(ctx context.Context, name, reference string, tell func(sent, total int64)) (Pushed, error)
 	Log(ctx context.Context, name string, w io.Writer, follow bool, flush func() error) error
 }
 

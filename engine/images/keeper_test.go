@@ -247,6 +247,10 @@ func TestDelete(t *testing.T) {
 				"Prune":   func() error { _, err := h.keeper.Prune(t.Context(), c, images.Pruning{Cache: true}); return err },
 				"Rebuild": func() error { _, err := h.keeper.Rebuild(t.Context(), c, "python"); return err },
 				"Save":    func() error { _, err := h.keeper.Save(t.Context(), c, "python"); return err },
+				"Push": func() error {
+					_, err := h.keeper.Push(t.Context(), c, "python", "registry.example/x:1", nil)
+					return err
+				},
 				"ChangePool": func() error {
 					_, _, err := h.keeper.ChangePool(t.Context(), c, images.PoolChange{Image: "python", Min: new(1)})
 					return err

@@ -51,11 +51,12 @@ type remote struct {
 	registries map[string]Registry // by name
 	public     func(netip.Addr) bool
 	client     *http.Client
+	pusher     *http.Client // which waits longer for what was sent to be stored
 	stall      time.Duration
 	retry      time.Duration
 
 	mu     sync.Mutex
-	tokens map[string]token // by host and repository
+	tokens map[string]token // by host, repository and what they allow
 }
 
 type token struct {
@@ -69,17 +70,23 @@ func newRemote(list []Registry, public func(netip.Addr) bool, roots *x509.CertPo
 	for _, e := range list {
 		r.registries[strings.ToLower(e.Name)] = e
 	}
-	r.client = &http.Client{
-		Transport: &http.Transport{
-			DialContext: r.dial, TLSClientConfig: &tls.Config{RootCAs: roots}, TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: 64 << 10,
-			IdleConnTimeout: stallTime, MaxIdleConnsPerHost: parallel, ForceAttemptHTTP2: true, DisableCompression: true,
-		},
-		CheckRedirect: r.redirect,
+	transport := func(answer time.Duration) *http.Client {
+		return &http.Client{
+			Transport: &http.Transport{
+				DialContext: r.dial, TLSClientConfig: &tls.Config{RootCAs: roots}, TLSHandshakeTimeout: answerTime, ResponseHeaderTimeout: answer, MaxResponseHeaderBytes: 64 << 10,
+				ExpectContinueTimeout: expectTime, IdleConnTimeout: stallTime, MaxIdleConnsPerHost: parallel, ForceAttemptHTTP2: true, DisableCompression: true,
+			},
+			CheckRedirect: r.redirect,
+		}
 	}
+	r.client, r.pusher = transport(answerTime), transport(storeTime)
 	return r
 }
 
-func (r *remote) close() { r.client.CloseIdleConnections() }
+func (r *remote) close() {
+	r.client.CloseIdleConnections()
+	r.pusher.CloseIdleConnections()
+}
 
 // entry is what is said of a host, with or without its port.
 func (r *remote) entry(host string) Registry {
@@ -163,11 +170,16 @@ func (r *remote) places(ref Reference) []place {
 	for _, m := range e.Mirrors {
 		all = append(all, place{strings.ToLower(m), ref.Repository, r.entry(m)})
 	}
+	return append(all, r.origin(ref))
+}
+
+// origin returns the registry itself, and no mirror of it.
+func (r *remote) origin(ref Reference) place {
 	host := ref.Registry
 	if host == defaultRegistry {
 		host = dockerHost
 	}
-	return append(all, place{host, ref.Repository, e})
+	return place{host, ref.Repository, r.entry(ref.Registry)}
 }
 
 func (p place) url(kind, what string) string {
@@ -189,7 +201,7 @@ func (r *remote) get(ctx context.Context, p place, kind, what string, header htt
 			req.Header[name] = values
 		}
 		req.Header.Set("User-Agent", "sandpit")
-		if h := r.authorization(p); h != "" {
+		if h := r.authorization(p, pulling); h != "" {
 			req.Header.Set("Authorization", h)
 		}
 		res, err := r.client.Do(req)
@@ -202,7 +214,7 @@ func (r *remote) get(ctx context.Context, p place, kind, what string, header htt
 		case res.StatusCode == http.StatusUnauthorized && !again:
 			challenge := res.Header.Values("WWW-Authenticate")
 			_ = res.Body.Close()
-			if err := r.authorize(ctx, p, challenge); err != nil {
+			if err := r.authorize(ctx, p, pulling, challenge); err != nil {
 				return nil, err
 			}
 			continue

@@ -12,12 +12,16 @@ import (
 	"time"
 )
 
-func (p place) key() string { return p.host + "/" + p.repository }
+// pulling is what a token is asked for to read a repository.
+const pulling = "pull"
 
-func (r *remote) authorization(p place) string {
+func (p place) key(actions string) string { return p.host + "/" + p.repository + " " + actions }
+
+// authorization returns what a registry that asked for it is told, for these actions.
+func (r *remote) authorization(p place, actions string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t, ok := r.tokens[p.key()]
+	t, ok := r.tokens[p.key(actions)]
 	if !ok || time.Now().After(t.until) {
 		return ""
 	}
@@ -25,7 +29,7 @@ func (r *remote) authorization(p place) string {
 }
 
 // authorize finds out what a registry that refused wants to be told.
-func (r *remote) authorize(ctx context.Context, p place, challenges []string) error {
+func (r *remote) authorize(ctx context.Context, p place, actions string, challenges []string) error {
 	basic := func(req *http.Request) {
 		if p.entry.Username != "" {
 			req.SetBasicAuth(p.entry.Username, p.entry.Password)
@@ -36,7 +40,7 @@ func (r *remote) authorize(ctx context.Context, p place, challenges []string) er
 		if strings.EqualFold(scheme, "basic") && p.entry.Username != "" {
 			req := &http.Request{Header: http.Header{}}
 			basic(req)
-			r.keep(p, req.Header.Get("Authorization"), time.Hour)
+			r.keep(p, actions, req.Header.Get("Authorization"), time.Hour)
 			return nil
 		}
 		if !strings.EqualFold(scheme, "bearer") {
@@ -54,7 +58,7 @@ func (r *remote) authorize(ctx context.Context, p place, challenges []string) er
 		if s := fields["service"]; s != "" {
 			q.Set("service", s)
 		}
-		q.Set("scope", "repository:"+p.repository+":pull")
+		q.Set("scope", "repository:"+p.repository+":"+actions)
 		u.RawQuery = q.Encode()
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 		if err != nil {
@@ -87,7 +91,7 @@ func (r *remote) authorize(ctx context.Context, p place, challenges []string) er
 		if t.Token == "" || strings.ContainsAny(t.Token, "\r\n") {
 			return refusedRemote("its token is empty, or has a line's end in it")
 		}
-		r.keep(p, "Bearer "+t.Token, time.Duration(min(max(t.ExpiresIn, 60), 3600))*time.Second-10*time.Second)
+		r.keep(p, actions, "Bearer "+t.Token, time.Duration(min(max(t.ExpiresIn, 60), 3600))*time.Second-10*time.Second)
 		return nil
 	}
 	return answered(p, "", http.StatusUnauthorized)
@@ -96,13 +100,13 @@ func (r *remote) authorize(ctx context.Context, p place, challenges []string) er
 // maxTokens bounds the tokens that are kept.
 const maxTokens = 256
 
-func (r *remote) keep(p place, header string, long time.Duration) {
+func (r *remote) keep(p place, actions, header string, long time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.tokens) >= maxTokens {
 		clear(r.tokens)
 	}
-	r.tokens[p.key()] = token{header, time.Now().Add(long)}
+	r.tokens[p.key(actions)] = token{header, time.Now().Add(long)}
 }
 
 // parameters reads name="value" with commas between.
