@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/access/issuer"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine/defaults"
@@ -37,13 +38,14 @@ import (
 // then SANDPIT_* in the environment, then flags: the later wins. An unknown key of the file is an
 // error.
 type Config struct {
-	Listen     string   `yaml:"listen"`      // host:port
-	Data       string   `yaml:"data"`        // directory of everything that lasts
-	Hosts      []string `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
-	Origins    []string `yaml:"origins"`     // web origins that may call, beside same-origin pages
-	Public     []string `yaml:"public"`      // what is served without a token: connect, metrics, openapi
-	AdminToken string   `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
-	RunDir     string   `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
+	Listen     string          `yaml:"listen"`      // host:port
+	Data       string          `yaml:"data"`        // directory of everything that lasts
+	Hosts      []string        `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
+	Origins    []string        `yaml:"origins"`     // web origins that may call, beside same-origin pages
+	Public     []string        `yaml:"public"`      // what is served without a token: connect, metrics, openapi
+	AdminToken string          `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
+	Issuers    []issuer.Config `yaml:"issuers"`     // whose tokens are taken beside the server's own
+	RunDir     string          `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
 
 	Images  ImagesConfig  `yaml:"images"`
 	Log     LogConfig     `yaml:"log"`
@@ -377,6 +379,9 @@ func (c *Config) Check() error {
 		if err := k.Check(); err != nil {
 			return err
 		}
+	}
+	if err := issuer.Check(c.Issuers); err != nil {
+		return err
 	}
 	if err := c.checkLimits(); err != nil {
 		return err

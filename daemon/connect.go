@@ -57,14 +57,14 @@ func newConnect() http.Handler {
 
 // connectFor returns the page for a request.
 func connectFor(r *http.Request, profile string) connectPage {
-	address := url.URL{Scheme: schemeOf(r), Host: r.Host, Path: "/mcp"}
+	address := guard.BaseURL(r) + "/mcp"
 	p := connectPage{TokenVar: mcpsetup.TokenVar, Profile: sandpit.Name}
 	s := mcpsetup.Server{Name: mcpsetup.DefaultName, Program: "sandpit", Remote: !atHome(r.Host)}
 	if profile != "" && profile != sandpit.Name {
-		address.Path += "/" + profile
+		address += "/" + profile
 		p.Profile, s.Profile = profile, profile
 	}
-	s.URL = address.String()
+	s.URL = address
 	p.URL = s.URL
 	for _, name := range mcp.Profiles() {
 		p.Profiles = append(p.Profiles, connectProfile{name, connectPath + "?profile=" + url.QueryEscape(name)})

@@ -6,7 +6,6 @@ package daemon
 import (
 	_ "embed"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -38,7 +37,7 @@ func newFrontDoor(g *guard.Guard, public []string, api http.Handler) http.Handle
 	}
 	open := g.WrapOpen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data := has
-		data.URL = (&url.URL{Scheme: schemeOf(r), Host: r.Host}).String()
+		data.URL = guard.BaseURL(r)
 		p.serve(w, r, data)
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,15 +61,6 @@ func wantsPage(r *http.Request) bool {
 		kind, _, _ := strings.Cut(first, ";")
 		return strings.EqualFold(strings.TrimSpace(kind), "text/html")
 	})
-}
-
-// schemeOf returns the scheme by which a client asked. A proxy's word is enough for what the one
-// who sends it is shown.
-func schemeOf(r *http.Request) string {
-	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
-		return "https"
-	}
-	return "http"
 }
 
 // noSignIn answers where clients of OAuth look for a way to sign in. There is none, and 404 is

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 
 	"sandpit.dev/access"
-	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/engine/ports"
@@ -72,7 +71,7 @@ func linkKey(cfg Config) ([]byte, error) {
 }
 
 // newPreviews returns the proxy to ports.
-func newPreviews(links *preview.Links, doors *ports.Service, tokens *bearer.Authority, g *guard.Guard, log *slog.Logger) (*preview.Proxy, error) {
+func newPreviews(links *preview.Links, doors *ports.Service, tokens credentials, g *guard.Guard, log *slog.Logger) (*preview.Proxy, error) {
 	return preview.New(preview.Options{
 		Links: links, Sandboxes: byLink{doors}, Tokens: tokens, Guessed: g.Guessed, Logger: log,
 		Dial: func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 
+	"sandpit.dev/access/issuer"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/build"
 	"sandpit.dev/code"
@@ -224,6 +225,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	issuers, err := issuer.New(cfg.Issuers, issuer.Options{Logger: log})
+	if err != nil {
+		return err
+	}
 	links, err := openLinks(cfg)
 	if err != nil {
 		return err
@@ -235,15 +240,19 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
-		rates: rates,
+		rates: rates, issuers: issuers,
 	})
 	if err != nil {
 		return err
 	}
 
+	head := maxHead
+	if len(cfg.Issuers) > 0 {
+		head += issuer.MaxToken
+	}
 	bounded := guard.NewListener(listener, unprovenOf(files))
 	server := &http.Server{
-		Handler: s.handler, ConnContext: bounded.Context, ConnState: bounded.State, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead,
+		Handler: s.handler, ConnContext: bounded.Context, ConnState: bounded.State, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: head,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.close)
@@ -254,6 +263,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return nil
 	})
 	group.Go(func() error { return tokens.Run(ctx) })
+	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error {
 		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {

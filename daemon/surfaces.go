@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/access/issuer"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
@@ -63,6 +64,7 @@ type surfaceParts struct {
 	memory         *budget.Budget // of all of them
 	settings       *settings.Service
 	rates          guard.Rates
+	issuers        *issuer.Set
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -86,14 +88,16 @@ const gatewayMetrics = "/api/v1/metrics"
 
 // newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
+	known := credentials{p.tokens, p.issuers}
+	urls := p.issuers.URLs()
 	g, err := guard.New(guard.Options{
-		Tokens: p.tokens, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
+		Tokens: known, Metadata: len(urls) > 0, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
 	})
 	if err != nil {
 		return surfaces{}, err
 	}
 	doors := ports.New(p.engine.Engine)
-	previews, err := newPreviews(p.links.ports, doors, p.tokens, g, p.log)
+	previews, err := newPreviews(p.links.ports, doors, known, g, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -130,6 +134,10 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		mux.Handle("GET "+path, h)
 	}
 	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
+	if len(urls) > 0 {
+		mux.Handle("GET "+guard.MetadataPath, g.WrapOpen(newMetadata(urls)))
+		mux.Handle("GET "+guard.MetadataPath+"/", g.WrapOpen(newMetadata(urls)))
+	}
 	mux.Handle("/.well-known/", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/register", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/", api) // which answers unknown paths in its own format

@@ -12,8 +12,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// maxToken is longer than any valid token.
-const maxToken = 512
+// maxToken is longer than any valid token: those of external issuers carry what they say.
+const maxToken = 8 << 10
 
 func (g *Guard) authenticate(w http.ResponseWriter, r *http.Request) (_ access.Caller, valid context.Context, release func(), _ error) {
 	const remedy = "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"

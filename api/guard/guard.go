@@ -44,6 +44,9 @@ type Options struct {
 	// Rate is the least bytes in a second of a body, once Stall is used up by waiting;
 	// zero: 4096.
 	Rate int64
+	// Metadata has answers without a valid token say where clients get one: who makes the guard serves
+	// that at [MetadataPath] and below.
+	Metadata bool
 	// Requests bounds the requests that begin, by token and by project.
 	Requests Rates
 	Logger   *slog.Logger // nil: discard
@@ -82,6 +85,7 @@ type Guard struct {
 	observe func(Observation)
 	logAll  func() bool
 
+	metadata  bool
 	strangers *strangers
 	rates     rates
 	guesses   *ratelimit.Limiter[netip.Prefix]
@@ -95,7 +99,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
-		strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
+		metadata: o.Metadata, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
 		origin, err := canonicalOrigin(origin)
@@ -194,7 +198,7 @@ func (g *Guard) WrapLink(next http.Handler) http.Handler {
 func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		p := &pass{id: requestID(r.Header.Get("X-Request-Id"))}
+		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), metadata: g.metadata}
 		r = r.WithContext(context.WithValue(r.Context(), passKey{}, p))
 		w := &response{ResponseWriter: rw, pass: p}
 		h := w.Header()
@@ -238,6 +242,8 @@ type pass struct {
 	valid  context.Context // ends with the caller's token; nil without a caller
 	err    error           // what [Error] answered, for the log
 	asked  bool            // and it is what was asked for, see [NotYet]
+
+	metadata bool // see [Options]
 }
 
 type passKey struct{}

@@ -168,7 +168,7 @@ func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, bo
 		h.Set("Retry-After", retryAfter)
 	}
 	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="sandpit"`)
+		h.Set("WWW-Authenticate", challenge(r))
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(text) // the caller went away: nothing to report

@@ -80,6 +80,7 @@ var rules = []rule{
 	{"runtime/runtimetest", []string{"fault", "sandbox", "runtime", "agent", "network/egress", "network/policy", "internal"}, "the suite looks at a sandbox only through contract and agent; its attacks on the network meet the gate that sandboxes have"},
 	{"skill", []string{"fault", "sandbox"}, "a skill is read and checked without knowing who keeps it, or where it goes"},
 	{"template", []string{"sandbox"}, "a template is named, compared and chosen without knowing who keeps it"},
+	{"access/issuer", []string{"fault", "sandbox", "access"}, "tokens of others are checked by what they say and by their issuers' keys: it knows no record"},
 	{"store", []string{"fault", "sandbox", "access", "skill", "template"}, "the contract knows no database"},
 	{"agent", []string{"fault", "sandbox", "agent/wire"}, "the daemon's half speaks the wire and nothing else"},
 	{"agent/wire", []string{"fault"}, "both halves share only the wire"},
@@ -281,6 +282,8 @@ var confined = map[string][]string{
 	"github.com/moby/buildkit/frontend/dockerfile/shell":        {"image/dockerfile"},
 	"github.com/moby/patternmatcher":                            {"image/dockerfile"},
 	"go.yaml.in/yaml/v3":                                        {"cmd/sandpit", "daemon", "skill", "image/entry"},
+	"github.com/go-jose/go-jose/v4":                             {"access/issuer"},
+	"github.com/go-jose/go-jose/v4/jwt":                         {"access/issuer"},
 	"github.com/BurntSushi/toml":                                {"internal/mcpsetup"},
 }
 

@@ -72,8 +72,11 @@ func (l *Links) mac(text string) []byte {
 	return h.Sum(nil)
 }
 
-// maxToken is longer than any token that there is.
-const maxToken = 512
+// Bounds of tokens: maxToken is longer than any of a link, maxAPIToken than any of the API.
+const (
+	maxToken    = 512
+	maxAPIToken = 8 << 10
+)
 
 // read checks a token of a kind and returns what it grants at p.
 func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) {

@@ -91,7 +91,7 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 
 // admit checks one credential.
 func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (visitor, error) {
-	if len(token) > maxToken {
+	if len(token) > maxAPIToken {
 		return visitor{}, fault.New(fault.Unauthenticated, "the token is not valid")
 	}
 	if how == byCookie || strings.HasPrefix(token, tokenPrefix) {
