@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/access/issuer"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/fault"
 )
 
@@ -46,13 +47,22 @@ func (c credentials) another(token string, err error) bool {
 	return fault.Is(err, fault.Unauthenticated) && len(c.issuers.URLs()) > 0 && issuer.Looks(token)
 }
 
-// resources are the paths of this server that clients get tokens for, each a protected resource of
-// its own (RFC 9728).
-var resources = []string{"/mcp", "/v1", "/api/v1"}
+// resources returns the paths of this server that clients of OAuth get tokens for, each a protected
+// resource of its own beside the whole (RFC 9728); nil where there is no issuer.
+func (p surfaceParts) resources() []string {
+	if len(p.issuers.URLs()) == 0 {
+		return nil
+	}
+	all := []string{"/mcp", orkestr.Alias}
+	if p.mcp.Path != "" {
+		all = append(all, p.mcp.Path)
+	}
+	return all
+}
 
 // newMetadata returns the handler of [guard.MetadataPath] and below: where a client of OAuth gets a
 // token for this server, or for the path of it that the rest names.
-func newMetadata(issuers []string) http.Handler {
+func newMetadata(issuers, resources []string) http.Handler {
 	type metadata struct {
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
@@ -62,7 +72,7 @@ func newMetadata(issuers []string) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.EscapedPath(), guard.MetadataPath)
-		if !isResource(path) {
+		if path != guard.Resource(resources, path) {
 			noSignIn(w, r)
 			return
 		}
@@ -74,16 +84,4 @@ func newMetadata(issuers []string) http.Handler {
 		w.Header().Set("Cache-Control", "max-age=300")
 		_ = json.NewEncoder(w).Encode(doc) // the client went away: nothing to report
 	})
-}
-
-func isResource(path string) bool {
-	if path == "" {
-		return true
-	}
-	for _, root := range resources {
-		if path == root || root == "/mcp" && strings.HasPrefix(path, root+"/") && strings.Count(path, "/") == 2 {
-			return true
-		}
-	}
-	return false
 }

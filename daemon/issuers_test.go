@@ -92,6 +92,7 @@ func TestTokensOfAnIssuerAreTaken(t *testing.T) {
 		URL: s.URL, Audience: "https://box.example.org", ProjectClaim: "project", CAFile: ca,
 		Scopes: map[string][]access.Scope{"boss": {access.Admin}}, DefaultScopes: []access.Scope{access.SandboxesRead},
 	}}
+	i.cfg.MCP.Path = "/tools"
 	url, stop, err := i.start(Adopt{})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func TestTokensOfAnIssuerAreTaken(t *testing.T) {
 		t.Errorf("a token that says server:admin: %s %s", resp.Status, text)
 	}
 
-	for path, at := range map[string]string{"/mcp": "/mcp", "/mcp/daytona": "/mcp/daytona", "/v1/sandboxes": ""} {
+	for path, at := range map[string]string{"/mcp": "/mcp", "/mcp/daytona": "/mcp/daytona", "/tools": "/tools", "/v1/sandboxes": ""} {
 		for _, token := range []string{"", boss + "x"} {
 			resp, _ := ask("POST", path, token, "{}")
 			challenge := resp.Header.Get("WWW-Authenticate")

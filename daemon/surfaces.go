@@ -89,9 +89,9 @@ const gatewayMetrics = "/api/v1/metrics"
 // newSurfaces makes the handler. A new surface is a line here.
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	known := credentials{p.tokens, p.issuers}
-	urls := p.issuers.URLs()
+	resources := p.resources()
 	g, err := guard.New(guard.Options{
-		Tokens: known, Metadata: len(urls) > 0, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
+		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
 	})
 	if err != nil {
 		return surfaces{}, err
@@ -134,9 +134,10 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		mux.Handle("GET "+path, h)
 	}
 	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
-	if len(urls) > 0 {
-		mux.Handle("GET "+guard.MetadataPath, g.WrapOpen(newMetadata(urls)))
-		mux.Handle("GET "+guard.MetadataPath+"/", g.WrapOpen(newMetadata(urls)))
+	if len(resources) > 0 {
+		told := g.WrapOpen(newMetadata(p.issuers.URLs(), resources))
+		mux.Handle("GET "+guard.MetadataPath, told)
+		mux.Handle("GET "+guard.MetadataPath+"/", told)
 	}
 	mux.Handle("/.well-known/", g.WrapOpen(http.HandlerFunc(noSignIn)))
 	mux.Handle("/register", g.WrapOpen(http.HandlerFunc(noSignIn)))

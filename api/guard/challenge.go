@@ -22,23 +22,28 @@ func BaseURL(r *http.Request) string {
 	return u.String()
 }
 
+// Resource returns the path of a protected resource that a request's path belongs to: one of roots, or
+// what is directly below one; "" for none of them.
+func Resource(roots []string, path string) string {
+	for _, root := range roots {
+		below, ok := strings.CutPrefix(path, root+"/")
+		if path == root || ok && below != "" && strings.Trim(below, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" {
+			return path
+		}
+	}
+	return ""
+}
+
 // challenge returns the header WWW-Authenticate of a 401. Where clients can get a token from somewhere,
 // it says how they find out.
 func challenge(r *http.Request) string {
 	text := `Bearer realm="sandpit"`
 	p := passOf(r.Context())
-	if p == nil || !p.metadata {
+	if p == nil || len(p.resources) == 0 {
 		return text
-	}
-	path := ""
-	if r.URL.Path == "/mcp" || strings.HasPrefix(r.URL.Path, "/mcp/") {
-		path = "/mcp"
-		if profile := strings.TrimPrefix(r.URL.EscapedPath(), "/mcp/"); profile != r.URL.EscapedPath() && profile != "" && !strings.ContainsAny(profile, `/"\`) {
-			path += "/" + profile
-		}
 	}
 	if len(r.Header["Authorization"]) > 0 {
 		text += `, error="invalid_token"`
 	}
-	return text + `, resource_metadata="` + BaseURL(r) + MetadataPath + path + `"`
+	return text + `, resource_metadata="` + BaseURL(r) + MetadataPath + Resource(p.resources, r.URL.Path) + `"`
 }

@@ -44,9 +44,10 @@ type Options struct {
 	// Rate is the least bytes in a second of a body, once Stall is used up by waiting;
 	// zero: 4096.
 	Rate int64
-	// Metadata has answers without a valid token say where clients get one: who makes the guard serves
-	// that at [MetadataPath] and below.
-	Metadata bool
+	// Resources are paths that clients get tokens for from somewhere else: answers without a valid token
+	// say where that is told, at [MetadataPath] followed by the path, or by none for all others. Who
+	// makes the guard serves it. Nil: there is nowhere.
+	Resources []string
 	// Requests bounds the requests that begin, by token and by project.
 	Requests Rates
 	Logger   *slog.Logger // nil: discard
@@ -85,7 +86,7 @@ type Guard struct {
 	observe func(Observation)
 	logAll  func() bool
 
-	metadata  bool
+	resources []string
 	strangers *strangers
 	rates     rates
 	guesses   *ratelimit.Limiter[netip.Prefix]
@@ -99,7 +100,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
-		metadata: o.Metadata, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
+		resources: o.Resources, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
 		origin, err := canonicalOrigin(origin)
@@ -198,7 +199,7 @@ func (g *Guard) WrapLink(next http.Handler) http.Handler {
 func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), metadata: g.metadata}
+		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), resources: g.resources}
 		r = r.WithContext(context.WithValue(r.Context(), passKey{}, p))
 		w := &response{ResponseWriter: rw, pass: p}
 		h := w.Header()
@@ -243,7 +244,7 @@ type pass struct {
 	err    error           // what [Error] answered, for the log
 	asked  bool            // and it is what was asked for, see [NotYet]
 
-	metadata bool // see [Options]
+	resources []string // see [Options]
 }
 
 type passKey struct{}
