@@ -45,10 +45,10 @@
 //
 // # Where Node comes from
 //
-// Debian 12 has Node 18; the image has Node 22, which runs TypeScript. It is
+// Debian 12 has Node 18; python has Node 22, which runs TypeScript. It is
 // fetched by the host's npm where there is one, so the host's npm
 // configuration is honoured. A fresh Debian has no npm, and its own package of
 // it draws in hundreds of others; there the new root's own pip fetches a wheel
 // that carries the same Node and its npm, so nothing more is installed on the
-// host.
+// host. node is an entry: its steps fetch that wheel in a sandbox.
 package image
