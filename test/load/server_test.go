@@ -168,14 +168,21 @@ func hostIn(t *testing.T, dir, listen string) *host {
 // start starts the server and waits until it answers.
 func (h *host) start() {
 	h.t.Helper()
+	if err := h.begin(); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// begin is start for a server that may not come up.
+func (h *host) begin() error {
 	path, err := h.build()
 	if err != nil {
-		h.t.Fatal(err)
+		return err
 	}
 	run := filepath.Join(h.dir, "run")
 	log, err := os.OpenFile(filepath.Join(h.dir, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		h.t.Fatal(err)
+		return err
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, append([]string{"serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images}, h.flags...)...)
@@ -184,7 +191,7 @@ func (h *host) start() {
 	cmd.Env = append(cmd.Env, h.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
-		h.t.Fatal(err)
+		return err
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -202,13 +209,13 @@ func (h *host) start() {
 			h.url = told.URL
 			h.client = client.New(told.URL, h.token, client.Options{HTTP: h.http})
 			h.marks = []string{h.namespace()}
-			return
+			return nil
 		}
 		select {
 		case <-ended:
-			h.t.Fatalf("the server ended instead of starting: %v\n%s", cmd.ProcessState, h.tail())
+			return fmt.Errorf("the server ended instead of starting: %v\n%s", cmd.ProcessState, h.tail())
 		case <-limit.Done():
-			h.t.Fatalf("the server did not start in time\n%s", h.tail())
+			return fmt.Errorf("the server did not start in time\n%s", h.tail())
 		case <-tick.C:
 		}
 	}
