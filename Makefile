@@ -65,7 +65,12 @@ bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
-	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many' $(ALL)
+	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed' $(ALL)
+
+FUZZTIME ?= 30s
+fuzz: agent ## Fuzz every parser of what comes from outside, FUZZTIME each
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z]+' . | sort | while IFS=: read -r file func; do \
+	echo "$$file $${func#func }"; $(GO) test "$$(dirname $$file)" -run '^$$' -fuzz "^$${func#func }$$" -fuzztime $(FUZZTIME) || exit; done
 
 kernels: ## Check on the kernels of Debian's releases, in virtual machines (hours, as root)
 	$(GO) run ./test/kernels

@@ -60,7 +60,7 @@ func ParseReference(text string) (Reference, error) {
 		rest = rest[:i]
 	}
 	r.Registry, r.Repository = defaultRegistry, rest
-	if first, more, ok := strings.Cut(rest, "/"); ok && (strings.ContainsAny(first, ".:[") || first == "localhost" || strings.ToLower(first) != first) {
+	if first, more, ok := strings.Cut(rest, "/"); ok && (strings.ContainsAny(first, ".:[") || strings.EqualFold(first, "localhost")) {
 		r.Registry, r.Repository = strings.ToLower(first), more
 	}
 	if r.Registry == "index.docker.io" || r.Registry == "registry-1.docker.io" {
