@@ -83,6 +83,8 @@ func isolation(t *testing.T, s *suite) {
 	})
 	t.Run("ThroughTheAgent", func(t *testing.T) { throughAgent(t, s, facts) })
 	t.Run("RacesWithTheAgent", func(t *testing.T) { agentRaces(t, s) })
+	t.Run("RacesWithTheHost", func(t *testing.T) { hostRaces(t, s) })
+	t.Run("LinksUnderMasks", func(t *testing.T) { linksUnderMasks(t, s) })
 	for _, g := range []struct {
 		name     string
 		attempts []attempt
@@ -102,6 +104,7 @@ func isolation(t *testing.T, s *suite) {
 		{"Sockets", sockets},
 		{"Network", networkCalls},
 		{"Terminals", terminals},
+		{"KnownEscapes", escapes},
 	} {
 		t.Run(g.name, func(t *testing.T) {
 			b := s.create(t, s.spec())
