@@ -33,6 +33,14 @@ func (c Caller) May(s Scope) bool {
 		s != ServerAdmin && slices.Contains(c.Scopes, Admin)
 }
 
+// Owner returns the project that owns what c brings to the server for all, such as images; "" is the server itself.
+func (c Caller) Owner() string {
+	if c.May(ServerAdmin) {
+		return ""
+	}
+	return c.Project
+}
+
 // Require returns nil if c holds s, and else Denied, naming the scope that is needed and those
 // that are held.
 func (c Caller) Require(s Scope) error {

@@ -28,7 +28,7 @@ import (
 // Images is what builds of Dockerfiles need of the images; *image.Store has it.
 type Images interface {
 	Ensure(ctx context.Context, name string) (image.Image, error)
-	Pull(ctx context.Context, reference string) (image.Status, error)
+	Pull(ctx context.Context, reference, project string) (image.Status, error)
 	Scratch(ctx context.Context) (image.Image, error)
 	Commit(ctx context.Context, c image.Commit) (image.Status, error)
 	// Making has a build be seen under the name of its image until done is called.
@@ -43,6 +43,7 @@ const fileBound = time.Hour
 
 // fileBuild is the build of one Dockerfile. It belongs to one goroutine.
 type fileBuild struct {
+	owner   string // the project that it is for; "": the server
 	s       *Service
 	r       dockerfile.Request
 	tell    func(dockerfile.Event)
@@ -111,7 +112,7 @@ func (s *Service) BuildDockerfile(ctx context.Context, c access.Caller, archive 
 	ctx, cancel := context.WithTimeoutCause(ctx, fileBound, fault.New(fault.Timeout, "the build took longer than %v and was ended", fileBound).
 		WithRemedy("build again: it goes on behind the last step that was done"))
 	defer cancel()
-	b := &fileBuild{s: s, r: r, tell: tell, stages: make(map[int]*stage), others: make(map[string]*stage)}
+	b := &fileBuild{s: s, r: r, owner: c.Owner(), tell: tell, stages: make(map[int]*stage), others: make(map[string]*stage)}
 	defer b.close()
 	made, err := b.build(ctx, archive)
 	return made, cause(ctx, err)
@@ -154,7 +155,7 @@ func (b *fileBuild) build(ctx context.Context, archive io.Reader) (image.Status,
 	if err := b.finish(ctx, last); err != nil {
 		return image.Status{}, err
 	}
-	c := image.Commit{Name: name, Base: last.job.Base, Content: last.key(), Config: last.plan.State.Config}
+	c := image.Commit{Name: name, Base: last.job.Base, Content: last.key(), Config: last.plan.State.Config, Project: b.owner}
 	if snap := last.kept; snap != "" {
 		c.Content += "/" + string(snap)
 		c.Layer = func(ctx context.Context, to io.Writer) error {
@@ -319,7 +320,7 @@ func (b *fileBuild) base(ctx context.Context, line int, name string) (image.Imag
 	img, err := images.Ensure(ctx, name)
 	if fault.Is(err, fault.NotFound) {
 		b.say("base", "pulling the image "+name)
-		if _, perr := images.Pull(ctx, name); perr != nil {
+		if _, perr := images.Pull(ctx, name, b.owner); perr != nil {
 			fe := fault.As(perr)
 			return image.Image{}, fault.Wrap(fe.Code, perr, "line %d of the Dockerfile: the image %q is not here, and cannot be pulled: %s", line, name, fe.Message).
 				WithRemedy("bring it with: sandpit image pull %s; or with: sandpit image import FILE", name)

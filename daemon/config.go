@@ -423,6 +423,9 @@ func (c *Config) Check() error {
 	if err := defaults.CheckVariables("allowed_variables", c.AllowedVariables); err != nil {
 		return err
 	}
+	if c.Images.ProjectMaxMB < 0 || c.Images.ProjectMaxMB > 1<<30 {
+		return fault.InvalidField("images.project_max_mb", "%d is outside 0 to %d", c.Images.ProjectMaxMB, 1<<30)
+	}
 	return c.Images.policy().Check()
 }
 

@@ -25,6 +25,8 @@ type ImagesConfig struct {
 	Allowed []string `yaml:"allowed"`
 	// Registries are those of images that the operator says something of.
 	Registries []RegistryConfig `yaml:"registries"`
+	// ProjectMaxMB is how much a project's tokens may bring of images that others made; 0: 20480.
+	ProjectMaxMB int `yaml:"project_max_mb"`
 	// Exact refuses names that say something else than what is inside: python-3.12, where there is
 	// another Python.
 	Exact bool `yaml:"exact"`

@@ -22,6 +22,8 @@ type RegistryConfig struct {
 	Mirrors []string `yaml:"mirrors"`    // hosts that are asked before it
 	Private bool     `yaml:"private"`    // it may have a private address
 	Plain   bool     `yaml:"plain_http"` // it is spoken to over http
+	// Projects lets tokens of projects use what is said here: mirrors, credentials, a private address, http.
+	Projects bool `yaml:"projects"`
 	// Username goes with the password in a variable of the server's environment, or in a file.
 	Username     string `yaml:"username"`
 	PasswordEnv  string `yaml:"password_env"`
@@ -42,7 +44,7 @@ func registriesOf(list []RegistryConfig, getenv func(string) string) ([]oci.Regi
 				return nil, fault.InvalidField("images.registries", "%q is not the host of a registry, with or without a port", host)
 			}
 		}
-		r := oci.Registry{Name: c.Name, Mirrors: c.Mirrors, Private: c.Private, Plain: c.Plain, Username: c.Username}
+		r := oci.Registry{Name: c.Name, Mirrors: c.Mirrors, Private: c.Private, Plain: c.Plain, Projects: c.Projects, Username: c.Username}
 		var err error
 		switch {
 		case c.PasswordEnv != "" && c.PasswordFile != "" || c.DockerConfig != "" && (c.Username != "" || c.PasswordEnv != "" || c.PasswordFile != ""):

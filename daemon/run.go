@@ -150,7 +150,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	images, err := image.Open(image.Options{
 		Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(),
-		Public: policy.Public, Registries: registries, Roots: rootsOf(network.Authorities), Logger: log,
+		Public: policy.Public, Registries: registries, ProjectBytes: int64(cfg.Images.ProjectMaxMB) << 20, Roots: rootsOf(network.Authorities), Logger: log,
 	})
 	if err != nil {
 		return err

@@ -33,9 +33,9 @@ type Images interface {
 // Importer is what images have that take those of others; *image.Store has it.
 type Importer interface {
 	// Import makes images of an archive, see [image.Store.Import].
-	Import(ctx context.Context, archive io.Reader, as string) ([]image.Status, error)
+	Import(ctx context.Context, archive io.Reader, as, project string) ([]image.Status, error)
 	// Pull brings an image from its registry, see [image.Store.Pull].
-	Pull(ctx context.Context, reference string) (image.Status, error)
+	Pull(ctx context.Context, reference, project string) (image.Status, error)
 }
 
 // ImportImages makes images of an archive of others: docker save's, or an OCI layout's. as names
@@ -43,7 +43,7 @@ type Importer interface {
 func (e *Engine) ImportImages(ctx context.Context, c access.Caller, archive io.Reader, as string) ([]image.Status, error) {
 	var made []image.Status
 	err := e.bring(ctx, c, func(ctx context.Context, from Importer) (err error) {
-		made, err = from.Import(ctx, archive, as)
+		made, err = from.Import(ctx, archive, as, c.Owner())
 		return err
 	})
 	return made, err
@@ -54,7 +54,7 @@ func (e *Engine) ImportImages(ctx context.Context, c access.Caller, archive io.R
 func (e *Engine) PullImage(ctx context.Context, c access.Caller, reference string) (image.Status, error) {
 	var made image.Status
 	err := e.bring(ctx, c, func(ctx context.Context, from Importer) (err error) {
-		made, err = from.Pull(ctx, reference)
+		made, err = from.Pull(ctx, reference, c.Owner())
 		return err
 	})
 	return made, err

@@ -25,6 +25,7 @@ type Commit struct {
 	Layer   func(ctx context.Context, w io.Writer) error
 	Content string
 	Config  oci.Config
+	Project string // whose it is, see [oci.Bringer]; "": the server's
 }
 
 // keptOut is what an image of a Dockerfile has as its base: the file systems of a kernel, what is of one run,
@@ -42,7 +43,7 @@ func (s *Store) Commit(ctx context.Context, c Commit) (Status, error) {
 	if closed {
 		return Status{}, closedError()
 	}
-	o, err := s.others.Commit(ctx, oci.Commit{
+	o, err := s.others.As(c.Project).Commit(ctx, oci.Commit{
 		Name: c.Name, Base: c.Base.Digest, Content: c.Content, Config: c.Config,
 		Fill: func(ctx context.Context, root string) error {
 			if err := LinkTree(ctx, c.Base.Root, root); err != nil {

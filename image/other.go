@@ -16,15 +16,15 @@ import (
 const othersName = ".oci"
 
 // Import makes images of an archive of others, see [oci.Store.Import]. Several imports go on at once, and
-// beside a build.
-func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Status, error) {
+// beside a build. project is whose they are, see [oci.Bringer].
+func (s *Store) Import(ctx context.Context, r io.Reader, as, project string) ([]Status, error) {
 	s.mu.RLock()
 	closed := s.closed
 	s.mu.RUnlock()
 	if closed {
 		return nil, closedError()
 	}
-	all, err := s.others.Import(ctx, r, as)
+	all, err := s.others.As(project).Import(ctx, r, as)
 	out := make([]Status, 0, len(all))
 	for _, o := range all {
 		s.log.Info("imported an image", "image", o.Name(), "digest", o.Digest, "bytes", o.SizeBytes)
@@ -33,9 +33,9 @@ func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Status, e
 	return out, err
 }
 
-// Pull brings an image of others from its registry, see [oci.Store.Pull]. List shows how far it is.
-func (s *Store) Pull(ctx context.Context, reference string) (Status, error) {
-	o, err := s.others.Pull(ctx, reference)
+// Pull brings an image of others from its registry, see [oci.Store.Pull]. List shows how far it is. project is whose it is, see [oci.Bringer].
+func (s *Store) Pull(ctx context.Context, reference, project string) (Status, error) {
+	o, err := s.others.As(project).Pull(ctx, reference)
 	if err != nil {
 		return Status{}, err
 	}

@@ -48,7 +48,7 @@ func TestImagesOfOthersAreFoundBesideTheCatalogue(t *testing.T) {
 	if _, err := s.Ensure(ctx, "quay.io/a/b:1"); !fault.Is(err, fault.NotFound) {
 		t.Errorf("an image that is not here: %v", err)
 	}
-	made, err := s.Import(ctx, bytes.NewReader(savedImage(t, "quay.io/a/b:1", "A=1")), "")
+	made, err := s.Import(ctx, bytes.NewReader(savedImage(t, "quay.io/a/b:1", "A=1")), "", "")
 	if err != nil || len(made) != 1 {
 		t.Fatalf("%v, %v", made, err)
 	}
@@ -63,7 +63,7 @@ func TestImagesOfOthersAreFoundBesideTheCatalogue(t *testing.T) {
 		}
 	}
 	// A sandbox keeps the image that it was made with, whatever its name means later.
-	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "quay.io/a/b:1", "A=2")), ""); err != nil {
+	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "quay.io/a/b:1", "A=2")), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	if img, err := s.Find(ctx, "quay.io/a/b:1"); err != nil || img.Env["A"] != "2" {
@@ -76,7 +76,7 @@ func TestImagesOfOthersAreFoundBesideTheCatalogue(t *testing.T) {
 		t.Errorf("a digest that is not here: %v", err)
 	}
 	// The catalogue's names stay what they are.
-	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "python:latest", "A=3")), "docker.io/library/python:3.12"); err != nil {
+	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "python:latest", "A=3")), "docker.io/library/python:3.12", ""); err != nil {
 		t.Fatal(err)
 	}
 	if e, err := s.Resolve("python:3.12"); err != nil || e.Name != "python" {
@@ -89,7 +89,7 @@ func TestImagesOfOthersAreFoundBesideTheCatalogue(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "x:1", "A=1")), ""); !fault.Is(err, fault.Unavailable) {
+	if _, err := s.Import(ctx, bytes.NewReader(savedImage(t, "x:1", "A=1")), "", ""); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("an import after Close: %v", err)
 	}
 }

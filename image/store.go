@@ -39,7 +39,9 @@ type Options struct {
 	// Public, Registries and Roots say from where images of others are pulled, see [oci.Options].
 	Public     func(netip.Addr) bool
 	Registries []oci.Registry
-	Roots      *x509.CertPool
+	// ProjectBytes is how much a project may bring of images of others; zero: 20 GiB.
+	ProjectBytes int64
+	Roots        *x509.CertPool
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -113,7 +115,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		leaving: make(map[string]*Withdrawal), saving: make(map[string]int), held: make(map[string]*os.File),
 	}
 	s.policy.Store(&opts.Policy)
-	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, Logger: log}); err != nil {
+	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, ProjectBytes: opts.ProjectBytes, Logger: log}); err != nil {
 		return nil, err
 	}
 	l, err := tryLock(dir)

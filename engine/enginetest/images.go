@@ -55,7 +55,7 @@ func (i Images) List(ctx context.Context) ([]image.Status, error) {
 }
 
 // Pull brings debian:12-slim, which then is python, and no other image.
-func (i Images) Pull(ctx context.Context, reference string) (image.Status, error) {
+func (i Images) Pull(ctx context.Context, reference, _ string) (image.Status, error) {
 	if reference != "debian:12-slim" {
 		return image.Status{}, fault.New(fault.NotFound, "the registry has no %q", reference)
 	}
@@ -67,7 +67,7 @@ func (i Images) Pull(ctx context.Context, reference string) (image.Status, error
 }
 
 // Import takes any bytes for an archive of python.
-func (i Images) Import(ctx context.Context, archive io.Reader, _ string) ([]image.Status, error) {
+func (i Images) Import(ctx context.Context, archive io.Reader, _, _ string) ([]image.Status, error) {
 	if _, err := io.Copy(io.Discard, archive); err != nil {
 		return nil, err
 	}

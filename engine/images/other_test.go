@@ -90,7 +90,7 @@ const layerSize = 1 << 20
 
 func (o *others) bring(t *testing.T, tag, version string) image.Image {
 	t.Helper()
-	made, err := o.store.Import(t.Context(), bytes.NewReader(saved(t, tag, version, layerSize)), "")
+	made, err := o.store.Import(t.Context(), bytes.NewReader(saved(t, tag, version, layerSize)), "", "")
 	if err != nil || len(made) != 1 {
 		t.Fatalf("%v, %v", made, err)
 	}
@@ -180,7 +180,7 @@ func TestTheCommandOfAnImageOfOthers(t *testing.T) {
 	o := startOthers(t)
 	archive := saved(t, "c/c:1", "1", 1)
 	archive = bytes.Replace(archive, []byte(`"Env":["V=1"]`), []byte(`"Cmd":["ab"] `), 1) // of the same length
-	if _, err := o.store.Import(t.Context(), bytes.NewReader(archive), ""); err != nil {
+	if _, err := o.store.Import(t.Context(), bytes.NewReader(archive), "", ""); err != nil {
 		t.Fatal(err)
 	}
 	s, none := o.create(t, "c/c:1"), o.create(t, "a/a:1")
@@ -215,7 +215,7 @@ func TestAnImageThatIsBeingSavedStays(t *testing.T) {
 	if _, err := o.keeper.Delete(t.Context(), owner, images.Deletion{Name: "a/a:1"}); err != nil {
 		t.Fatal(err)
 	}
-	made, err := o.store.Import(t.Context(), &archive, "")
+	made, err := o.store.Import(t.Context(), &archive, "", "")
 	if err != nil || made[0].Image.Digest != s.Digest || made[0].Name != "a/a:1" {
 		t.Errorf("imported again: %+v, %v", made, err)
 	}

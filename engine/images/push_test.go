@@ -51,7 +51,7 @@ func TestAnImageGoesFromServerToServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = to.Close() })
-	if got, err := to.Pull(t.Context(), host+"/mine:7"); err != nil || got.Image.Digest != pushed.Digest || got.Image.Env["V"] != "1" {
+	if got, err := to.Pull(t.Context(), host+"/mine:7", ""); err != nil || got.Image.Digest != pushed.Digest || got.Image.Env["V"] != "1" {
 		t.Errorf("pulled %+v, %v", got.Image, err)
 	}
 	if _, err := keeper.Push(t.Context(), owner, "b/none:1", host+"/mine:7", nil); !fault.Is(err, fault.NotFound) {

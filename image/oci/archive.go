@@ -334,6 +334,10 @@ func (a *archive) saved(arch string) ([]plan, error) {
 // not. as names the image, in place of the archive's own name; "" keeps that. If it fails, layers that were
 // finished stay for the next try; what is not an image yet is gone.
 func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Image, error) {
+	return s.importAs(ctx, r, as, s.As(""))
+}
+
+func (s *Store) importAs(ctx context.Context, r io.Reader, as string, b Bringer) ([]Image, error) {
 	var named []string
 	if as != "" {
 		ref, err := ParseReference(as)
@@ -344,6 +348,13 @@ func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Image, er
 			return nil, fault.InvalidField("name", "%s has a digest, which an archive has of its own", shown(as)).WithRemedy("leave out what begins with @")
 		}
 		named = []string{ref.String()}
+		if err := b.may(named...); err != nil {
+			return nil, err
+		}
+	}
+	limits, err := b.left()
+	if err != nil {
+		return nil, err
 	}
 	l, err := s.begin()
 	if err != nil {
@@ -355,7 +366,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Image, er
 		return nil, err
 	}
 	defer func() { _ = removeAll(work) }()
-	a, err := readArchive(ctx, r, work, newBudget(s.limits, s.dir))
+	a, err := readArchive(ctx, r, work, newBudget(limits, s.dir))
 	if err != nil {
 		return nil, hostError(err)
 	}
@@ -372,7 +383,7 @@ func (s *Store) Import(ctx context.Context, r io.Reader, as string) ([]Image, er
 	}
 	var all []Image
 	for _, p := range plans {
-		img, err := s.install(ctx, p, func(int64) {})
+		img, err := s.install(ctx, p, b, func(int64) {})
 		if err != nil {
 			return all, hostError(err)
 		}

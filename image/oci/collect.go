@@ -113,8 +113,10 @@ func (s *Store) unlink(ctx context.Context, img Image) (int64, error) {
 		return 0, err
 	}
 	// Its names first: what has a name is whole.
-	if err := s.rename(func(all map[string]string) {
-		maps.DeleteFunc(all, func(_, d string) bool { return d == img.Digest })
+	if err := s.rename(func(references, owners map[string]string) error {
+		maps.DeleteFunc(references, func(_, d string) bool { return d == img.Digest })
+		delete(owners, img.Digest)
+		return nil
 	}); err != nil {
 		return 0, err
 	}

@@ -30,6 +30,10 @@ type Commit struct {
 // layers of its own: its files are in its root alone, shared with its base where they are as there. What a
 // sandbox needs is added, as to an image that is imported. If it fails nothing is left.
 func (s *Store) Commit(ctx context.Context, c Commit) (Image, error) {
+	return s.commitAs(ctx, c, s.As(""))
+}
+
+func (s *Store) commitAs(ctx context.Context, c Commit, b Bringer) (Image, error) {
 	var names []string
 	if c.Name != "" {
 		ref, err := ParseReference(c.Name)
@@ -40,6 +44,9 @@ func (s *Store) Commit(ctx context.Context, c Commit) (Image, error) {
 			return Image{}, fault.InvalidField("name", "%s has a digest, and an image that is built gets its own", shown(c.Name)).WithRemedy("leave out what begins with @")
 		}
 		names = []string{ref.String()}
+		if err := b.may(names...); err != nil {
+			return Image{}, err
+		}
 	}
 	if err := CheckConfig(c.Config); err != nil {
 		return Image{}, err
@@ -65,25 +72,32 @@ func (s *Store) Commit(ctx context.Context, c Commit) (Image, error) {
 	}
 	defer give()
 	img, err := s.FindDigest(digest[len(digestPrefix):])
-	if fault.Is(err, fault.NotFound) {
-		img, err = s.commit(ctx, digest, c)
+	fresh := fault.Is(err, fault.NotFound)
+	if fresh {
+		var limits Limits
+		if limits, err = b.left(); err == nil {
+			img, err = s.commit(ctx, digest, c, limits)
+		}
 	}
 	if err != nil {
 		return Image{}, hostError(err)
 	}
-	if err := s.name(img.Digest, names); err != nil {
+	if err := b.name(img, names); err != nil {
+		if fresh {
+			s.forget(img)
+		}
 		return Image{}, err
 	}
 	return s.FindDigest(img.Digest[len(digestPrefix):])
 }
 
-func (s *Store) commit(ctx context.Context, digest string, c Commit) (Image, error) {
+func (s *Store) commit(ctx context.Context, digest string, c Commit, limits Limits) (Image, error) {
 	work, err := os.MkdirTemp(filepath.Join(s.dir, workName), "image-")
 	if err != nil {
 		return Image{}, err
 	}
 	defer func() { _ = removeAll(work) }() // what is finished is elsewhere by then
-	left := newBudget(s.limits, s.dir)
+	left := newBudget(limits, s.dir)
 	if err := left.disk(); err != nil {
 		return Image{}, err
 	}

@@ -34,17 +34,8 @@ func (s *Store) readReferences() (map[string]string, error) {
 	return out, nil
 }
 
-// name has references mean an image, from now on.
-func (s *Store) name(digest string, references []string) error {
-	return s.rename(func(all map[string]string) {
-		for _, r := range references {
-			all[r] = digest
-		}
-	})
-}
-
-// rename changes what references mean, on disk first.
-func (s *Store) rename(change func(map[string]string)) error {
+// rename changes what references mean, and whose they are, on disk first.
+func (s *Store) rename(change func(references, owners map[string]string) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, err := os.OpenFile(filepath.Join(s.dir, refsName+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -60,7 +51,17 @@ func (s *Store) rename(change func(map[string]string)) error {
 	if err != nil {
 		return err
 	}
-	change(all)
+	owners, err := s.readOwners()
+	if err != nil {
+		return err
+	}
+	if err := change(all, owners); err != nil {
+		return err
+	}
+	// Whose first: a name that is new and nobody's would be anybody's after a kill in between.
+	if err := s.writeOwners(all, owners); err != nil {
+		return err
+	}
 	data, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (s *Store) rename(change func(map[string]string)) error {
 	if err := atomicfile.Write(filepath.Join(s.dir, refsName), append(data, '\n'), 0o600); err != nil {
 		return err
 	}
-	s.references = all
+	s.references, s.owners = all, owners
 	return syncDir(s.dir)
 }
 

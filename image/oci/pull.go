@@ -23,6 +23,7 @@ const maxFailed = 32
 // pull is one pull that goes on, shared by all who wait for it.
 type pull struct {
 	ref    Reference
+	by     Bringer
 	cancel context.CancelFunc
 	over   chan struct{}
 
@@ -47,11 +48,11 @@ type Pulling struct {
 // when ctx ends, and ends with Close; layers that were finished are kept for the next try. An image that is
 // here costs a question for what its name means now.
 func (s *Store) Pull(ctx context.Context, text string) (Image, error) {
-	ref, err := ParseReference(text)
-	if err != nil {
-		return Image{}, err
-	}
-	p, err := s.start(ctx, ref)
+	return s.As("").Pull(ctx, text)
+}
+
+func (s *Store) pulled(ctx context.Context, ref Reference, b Bringer) (Image, error) {
+	p, err := s.start(ctx, ref, b)
 	if err != nil {
 		return Image{}, err
 	}
@@ -64,28 +65,29 @@ func (s *Store) Pull(ctx context.Context, text string) (Image, error) {
 }
 
 // start joins the pull of ref or begins one.
-func (s *Store) start(ctx context.Context, ref Reference) (*pull, error) {
+func (s *Store) start(ctx context.Context, ref Reference, b Bringer) (*pull, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.pulls[ref.String()]; p != nil {
+	key := b.key(ref)
+	if p := s.pulls[key]; p != nil {
 		return p, nil
 	}
 	if s.closed {
 		return nil, fault.New(fault.Unavailable, "the server is stopping, so it pulls no image").WithRemedy("try again when it runs")
 	}
-	if s.remote == nil {
+	if b.remote() == nil {
 		return nil, fault.New(fault.Unsupported, "this server pulls no images").WithRemedy("bring it with: sandpit image import FILE")
 	}
-	p := &pull{ref: ref, over: make(chan struct{})}
+	p := &pull{ref: ref, by: b, over: make(chan struct{})}
 	ctx, p.cancel = context.WithTimeout(context.WithoutCancel(ctx), maxPull)
-	s.pulls[ref.String()] = p
+	s.pulls[key] = p
 	s.wg.Go(func() {
 		defer p.cancel()
 		img, err := s.pull(ctx, p)
 		err = hostError(err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.pulls, ref.String())
+		delete(s.pulls, key)
 		delete(s.failed, ref.String())
 		if err != nil {
 			if s.closed {
@@ -110,7 +112,7 @@ func (s *Store) pull(ctx context.Context, p *pull) (Image, error) {
 	}
 	defer s.ended(l)
 	began := time.Now()
-	for _, at := range s.remote.places(p.ref) {
+	for _, at := range p.by.remote().places(p.ref) {
 		var img Image
 		if img, err = s.pullFrom(ctx, p, at); err == nil {
 			s.log.Info("pulled an image", "image", p.ref.String(), "from", at.host, "digest", img.Digest, "bytes", p.total.Load(), "seconds", time.Since(began).Seconds())
@@ -130,7 +132,8 @@ func (s *Store) pullFrom(ctx context.Context, p *pull, at place) (Image, error) 
 	if what == "" {
 		what = p.ref.Tag
 	}
-	data, digest, err := s.remote.manifest(ctx, at, what)
+	from := p.by.remote()
+	data, digest, err := from.manifest(ctx, at, what)
 	if err != nil {
 		return Image{}, err
 	}
@@ -140,12 +143,12 @@ func (s *Store) pullFrom(ctx context.Context, p *pull, at place) (Image, error) 
 	}
 	text := func(want descriptor) ([]byte, error) {
 		if want.MediaType == ociManifest || want.MediaType == dockerManifest || want.MediaType == ociIndex || want.MediaType == dockerList {
-			data, _, err := s.remote.manifest(ctx, at, want.Digest)
+			data, _, err := from.manifest(ctx, at, want.Digest)
 			return data, err
 		}
-		return s.remote.config(ctx, at, want)
+		return from.config(ctx, at, want)
 	}
-	layer := func(want descriptor) (blob, error) { return s.remote.layer(at, want), nil }
+	layer := func(want descriptor) (blob, error) { return from.layer(at, want), nil }
 	var plan plan
 	if d.isIndex() {
 		plan, err = descend(d, s.arch, text, layer)
@@ -163,7 +166,7 @@ func (s *Store) pullFrom(ctx context.Context, p *pull, at place) (Image, error) 
 	p.layers.Store(int64(len(plan.layers)))
 	p.done.Store(0)
 	p.total.Store(total)
-	return s.install(ctx, plan, func(n int64) { p.done.Add(n) })
+	return s.install(ctx, plan, p.by, func(n int64) { p.done.Add(n) })
 }
 
 // Pulls returns the pulls that go on, and the last that failed.
@@ -201,8 +204,10 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
-	if s.remote != nil {
-		s.remote.close()
+	for _, r := range []*remote{s.remote, s.anonymous} {
+		if r != nil {
+			r.close()
+		}
 	}
 	return nil
 }

@@ -104,7 +104,8 @@ func puller(t *testing.T, at *served, more ...Registry) *Store {
 	roots := x509.NewCertPool()
 	roots.AddCert(at.Certificate())
 	s.remote = newRemote(more, func(a netip.Addr) bool { return a == netip.MustParseAddr("127.0.0.1") }, roots)
-	s.remote.retry = time.Millisecond
+	s.anonymous = newRemote(forProjects(more), s.remote.public, roots)
+	s.remote.retry, s.anonymous.retry = time.Millisecond, time.Millisecond
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

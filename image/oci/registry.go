@@ -29,6 +29,8 @@ type Registry struct {
 	Mirrors []string // hosts that are asked before it; what holds of one is its own entry
 	Private bool     // it may have an address that is not of the public internet
 	Plain   bool     // it is spoken to over http
+	// Projects may use what is said here: its mirrors, its credentials, its private address, http.
+	Projects bool
 	// Username and Password are what it is told who asks; "": nothing.
 	Username, Password string
 }

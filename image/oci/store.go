@@ -38,25 +38,30 @@ type Options struct {
 	Public     func(netip.Addr) bool
 	Registries []Registry     // that the operator says something of
 	Roots      *x509.CertPool // that registries are verified by; nil: the host's
-	Logger     *slog.Logger   // nil logs nothing
+	// ProjectBytes is how much a project may bring, of images that are there; zero: 20 GiB.
+	ProjectBytes int64
+	Logger       *slog.Logger // nil logs nothing
 }
 
 // Store keeps images in one directory, which several processes may share. It is safe for concurrent use.
 type Store struct {
-	dir    string
-	limits Limits
-	arch   string
-	log    *slog.Logger
-	flush  func(dir string) error // to the disk, all of a file system
+	dir          string
+	limits       Limits
+	arch         string
+	projectBytes int64
+	log          *slog.Logger
+	flush        func(dir string) error // to the disk, all of a file system
 
 	mu         sync.Mutex
 	images     map[string]Image // by digest
 	references map[string]string
+	owners     map[string]string        // projects, by the names and the digests that are theirs
 	turns      map[string]chan struct{} // layers and images that are being made
 	pulls      map[string]*pull         // by reference
 	failed     map[string]error         // likewise
 	owed       []Layer                  // of removed images, to be looked at when no image is being made
 	closed     bool
+	anonymous  *remote // as projects speak to registries
 	remote     *remote // nil: nothing is pulled
 	wg         sync.WaitGroup
 }
@@ -115,9 +120,9 @@ func Open(o Options) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{dir: o.Dir, limits: o.Limits.filled(), arch: hostArch(), log: log, flush: syncAll, images: make(map[string]Image), turns: make(map[string]chan struct{}), pulls: make(map[string]*pull), failed: make(map[string]error)}
+	s := &Store{dir: o.Dir, limits: o.Limits.filled(), arch: hostArch(), projectBytes: cmp.Or(o.ProjectBytes, 20<<30), log: log, flush: syncAll, images: make(map[string]Image), turns: make(map[string]chan struct{}), pulls: make(map[string]*pull), failed: make(map[string]error)}
 	if o.Public != nil {
-		s.remote = newRemote(o.Registries, o.Public, o.Roots)
+		s.remote, s.anonymous = newRemote(o.Registries, o.Public, o.Roots), newRemote(forProjects(o.Registries), o.Public, o.Roots)
 	}
 	for _, dir := range []string{"", layersName, imagesName, workName} {
 		if err := os.MkdirAll(filepath.Join(s.dir, dir), 0o700); err != nil {
@@ -167,9 +172,13 @@ func (s *Store) read() error {
 	if err != nil {
 		return err
 	}
+	owners, err := s.readOwners()
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.images, s.references = images, references
+	s.images, s.references, s.owners = images, references, owners
 	return nil
 }
 
@@ -237,31 +246,50 @@ func (i Image) Name() string {
 }
 
 // install makes the image that p is the plan of, unless it is there, and names it. The caller has begun.
-func (s *Store) install(ctx context.Context, p plan, saw func(int64)) (Image, error) {
+func (s *Store) install(ctx context.Context, p plan, b Bringer, saw func(int64)) (Image, error) {
 	give, err := s.turn(ctx, p.digest)
 	if err != nil {
 		return Image{}, err
 	}
 	defer give()
 	img, err := s.FindDigest(strings.TrimPrefix(p.digest, digestPrefix))
-	if fault.Is(err, fault.NotFound) {
-		img, err = s.assemble(ctx, p, saw)
+	fresh := fault.Is(err, fault.NotFound)
+	if fresh {
+		var limits Limits
+		if limits, err = b.left(); err == nil {
+			img, err = s.assemble(ctx, p, limits, saw)
+		}
 	}
 	if err != nil {
 		return Image{}, err
 	}
-	if err := s.name(img.Digest, p.names); err != nil {
+	if err := b.name(img, p.names); err != nil {
+		if fresh {
+			s.forget(img)
+		}
 		return Image{}, err
 	}
 	return s.FindDigest(strings.TrimPrefix(img.Digest, digestPrefix))
+}
+
+// forget removes an image that was made and may not be named. The caller has its turn.
+func (s *Store) forget(img Image) {
+	if err := s.discard(filepath.Join(s.dir, imagesName, directoryOf(img.Digest))); err != nil {
+		s.log.Warn("an image that was not to be kept cannot be removed", "digest", img.Digest, "error", err)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.images, img.Digest)
+	s.owed = append(s.owed, img.Layers...)
 }
 
 // parallel is how many layers of an image are made at a time.
 const parallel = 3
 
 // assemble makes the image on disk.
-func (s *Store) assemble(ctx context.Context, p plan, saw func(int64)) (Image, error) {
-	left := newBudget(s.limits, s.dir)
+func (s *Store) assemble(ctx context.Context, p plan, limits Limits, saw func(int64)) (Image, error) {
+	left := newBudget(limits, s.dir)
 	layers := make([]*layer, len(p.layers))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
