@@ -55,12 +55,12 @@ type Config struct {
 	Events  EventsConfig  `yaml:"events"`
 	Answers AnswersConfig `yaml:"answers"`
 	Archive ArchiveConfig `yaml:"archive"`
-
 	Network NetworkConfig `yaml:"network"`
 	Secrets SecretsConfig `yaml:"secrets"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
+	Promises `yaml:",inline"`
 	Pools    []PoolConfig `yaml:"pools"`
 	// Templates are those that all projects have, by name; see docs/templates.md.
 	Templates map[string]TemplateConfig `yaml:"templates"`
@@ -387,6 +387,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if _, err := c.Ceilings.Requests.rates(); err != nil {
+		return err
+	}
+	if err := c.Promises.check(); err != nil {
 		return err
 	}
 	for name, d := range map[string]time.Duration{

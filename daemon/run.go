@@ -36,6 +36,7 @@ import (
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/policy"
+	"sandpit.dev/projects"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runs"
 	"sandpit.dev/store/keyed"
@@ -169,11 +170,15 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	keys := keyed.New(db, keyed.Options{Logger: log})
 	most, err := cfg.hostMost()
 	if err != nil {
 		return err
 	}
+	quotas, err := cfg.openQuotas(ctx, db, drivers)
+	if err != nil {
+		return err
+	}
+	keys := keyed.New(quotas.Store(), keyed.Options{Logger: log})
 	archives, err := cfg.archives()
 	if err != nil {
 		return err
@@ -239,7 +244,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
-		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
+		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers,
 	})
 	if err != nil {

@@ -36,6 +36,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
+	"sandpit.dev/projects"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/settings"
@@ -65,6 +66,7 @@ type surfaceParts struct {
 	settings       *settings.Service
 	rates          guard.Rates
 	issuers        *issuer.Set
+	projects       *projects.Service
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -105,6 +107,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	services.Fleet = fleet.New(p.engine)
+	services.Projects = p.projects
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

@@ -40,6 +40,7 @@ type Tx interface {
 	Templates() Templates
 	Pools() Pools
 	Settings() Settings
+	Projects() Projects
 	UnownedArchives() UnownedArchives
 }
 

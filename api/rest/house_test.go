@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
+	"sandpit.dev/projects"
 	"sandpit.dev/settings"
 	"sandpit.dev/store"
 )
@@ -63,6 +64,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
 	o.Services.Fleet = fleet.New(s.Creator)
+	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)
 	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Prepare: func(v settings.Values) (func(), error) {
 		if v.DefaultImage == "none" {
 			return nil, fault.InvalidField("default_image", "there is no image %q", v.DefaultImage)

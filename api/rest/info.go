@@ -57,9 +57,17 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 	if err := c.Caller.Require(access.SandboxesRead); err != nil {
 		return v1.SandboxLimits{}, err
 	}
-	return v1.SandboxLimits{
+	out := v1.SandboxLimits{
 		Sizes: v1.Sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
-	}, nil
+	}
+	if a.Projects != nil {
+		p, err := a.Projects.Limits(ctx, c.Caller)
+		if err != nil {
+			return v1.SandboxLimits{}, err
+		}
+		out.Project = new(projectOf(&p))
+	}
+	return out, nil
 }
 
 // requestBounds are the bounds of the numbers that a sandbox is asked for with.

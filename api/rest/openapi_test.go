@@ -127,6 +127,7 @@ func TestDocument(t *testing.T) {
 		want[any](h, 204, "PUT", "/v1/sandboxes/"+s.ID+"/files/draft.csv", []byte("x"))
 		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
 		want[any](h, 201, "POST", "/v1/templates", object{"name": "listed"})
+		want[any](h, 201, "POST", "/v1/projects", object{"name": "example"})
 		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
 		other := strings.NewReplacer("{id}", h.create().ID)
 		token := strings.NewReplacer("{id}", want[v1.CreatedToken](h, 201, "POST", "/v1/tokens", object{"name": "example"}).ID)

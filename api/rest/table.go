@@ -317,8 +317,16 @@ func (a *API) operations() []httpapi.Operation {
 		op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
 		op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
 			Example(v1.UpdateSandboxSettings{IdleTimeoutSeconds: new(int64(1800))}),
+		op("listProjects", "GET /projects", "List projects with their quotas and what they use: the caller's own, or with the scope server:admin all.", http.StatusOK, a.listProjects),
+		op("createProject", "POST /projects", "Make a project. Making a token for one that there is not makes it, too. Needs the scope server:admin.", http.StatusCreated, a.createProject).
+			Example(v1.CreateProject{Name: "web", Quotas: &v1.Amounts{Sandboxes: new(int64(100)), MemoryMB: new(int64(65536))}}).
+			Extend(keyless("the second finds the name taken")),
+		op("getProject", "GET /projects/{name}", "Get a project: the caller's own, or with the scope server:admin any.", http.StatusOK, a.getProject),
+		op("updateProject", "PATCH /projects/{name}", "Change a project's quotas. Needs the scope server:admin.", http.StatusOK, a.updateProject).
+			Example(v1.UpdateProject{Quotas: &v1.Amounts{Running: new(int64(20)), Volumes: new(int64(0))}}),
+		op("deleteProject", "DELETE /projects/{name}", "Delete a project to which nothing belongs. Needs the scope server:admin.", http.StatusNoContent, a.deleteProject),
 		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
-		op("getLimits", "GET /limits", "What a sandbox may ask for.", http.StatusOK, a.getLimits),
+		op("getLimits", "GET /limits", "What a sandbox may ask for, and what the caller's project may have, has and has left.", http.StatusOK, a.getLimits),
 		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),
 	}
 }

@@ -29,6 +29,7 @@ type Services struct {
 	Templates   Templates // nil: nobody keeps templates
 	Settings    Settings  // nil: none can be changed
 	Fleet       Fleet     // nil: nobody sees the sandboxes of all projects
+	Projects    Projects  // nil: nobody keeps records of projects
 	Versions    *Versions
 	Server      Server
 }

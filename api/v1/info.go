@@ -78,6 +78,7 @@ type SandboxLimits struct {
 	Presets  []string         `json:"network_presets" jsonschema:"what network.allow_presets may name"`
 	Default  NetworkPolicy    `json:"default_network" jsonschema:"of a sandbox that is created without network, before its presets are resolved"`
 	Regions  []string         `json:"regions" jsonschema:"none: this server is one machine"`
+	Project  *Project         `json:"project,omitempty" jsonschema:"the caller's: what it may have, has and has left"`
 }
 
 // Size is a name for limits.

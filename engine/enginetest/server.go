@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/blob/dir"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
@@ -23,6 +24,7 @@ import (
 	"sandpit.dev/runtime/memory"
 	"sandpit.dev/store"
 	"sandpit.dev/store/keyed"
+	"sandpit.dev/store/quota"
 	"sandpit.dev/store/sqlstore"
 )
 
@@ -33,6 +35,7 @@ const Version = "v0.0.0-test"
 type Server struct {
 	Host   *memory.Host
 	Store  *sqlstore.Store
+	Quotas *quota.Keeper // over Store, as the engine has it
 	Keys   *keyed.Keys
 	Engine *engine.Engine
 	Runs   *runs.Runner
@@ -89,10 +92,14 @@ func start(t testing.TB, dir string, r runs.Options, made templates.Options, cha
 			t.Error("closing the store:", err)
 		}
 	})
+	quotas, err := quota.Open(context.Background(), st, quota.Options{}, access.DefaultProject)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if made.Resolve == nil {
 		made.Resolve = Images{}.Resolve
 	}
-	s := &Server{Host: host, Store: st, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
+	s := &Server{Host: host, Store: st, Quotas: quotas, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s
 }
@@ -118,7 +125,7 @@ func (s *Server) Stop() { s.stop() }
 
 func (s *Server) serve() {
 	s.t.Helper()
-	s.Keys = keyed.New(s.Store, keyed.Options{})
+	s.Keys = keyed.New(s.Quotas.Store(), keyed.Options{})
 	o := Options(s.Keys.Store(), s.Host.Driver())
 	o.Archives = dir.New(s.archives)
 	up, use := templates.Late()

@@ -92,6 +92,7 @@ func migrate(ctx context.Context, db *sql.DB, all []*goose.Migration) error {
 	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil,
 		goose.WithGoMigrations(all...),
 		goose.WithDisableGlobalRegistry(true),
+		goose.WithAllowOutofOrder(true), // branches number theirs apart, and none needs a later one
 		goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err

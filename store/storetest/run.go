@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Skills", skillRecords},
 		{"Templates", templateRecords},
 		{"Settings", settingRecords},
+		{"Projects", projectRecords},
 		{"NetworkRequests", networkRequestRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},

@@ -7,7 +7,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	"sandpit.dev/access/project"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -29,6 +31,50 @@ type LimitsShape struct {
 	InUse          Amounts        `json:"in_use"` // what those that run may take together
 	Budget         *float64       `json:"budget"`
 	Server         serverShape    `json:"server"`
+	Project        *ProjectShape  `json:"project,omitempty"`
+}
+
+// ProjectShape is what the caller's project may have, has and has left, by the resource's name. What has no quota is not in
+// Quotas and Left.
+type ProjectShape struct {
+	Name    string             `json:"name"`
+	Quotas  map[string]float64 `json:"quotas"`
+	Used    map[string]float64 `json:"used"`
+	Left    map[string]float64 `json:"left"`
+	ResetAt string             `json:"commands_reset_at"`
+}
+
+// String says what is left in words.
+func (p *ProjectShape) String() string {
+	var all []string
+	for _, r := range project.Resources() {
+		if q, ok := p.Quotas[r.String()]; ok {
+			all = append(all, fmt.Sprintf("%s %s of %s left", r, Decimal(p.Left[r.String()]), Decimal(q)))
+		}
+	}
+	if len(all) == 0 {
+		return fmt.Sprintf("your project %s has no quotas", p.Name)
+	}
+	return fmt.Sprintf("your project %s: %s", p.Name, strings.Join(all, ", "))
+}
+
+// project returns the caller's; nil where nobody keeps records of projects.
+func (c *Call) project(ctx context.Context) (*ProjectShape, error) {
+	if c.Projects == nil {
+		return nil, nil
+	}
+	s, err := c.Projects.Limits(ctx, c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	out := &ProjectShape{Name: s.Name, Quotas: make(map[string]float64), Used: make(map[string]float64), Left: make(map[string]float64), ResetAt: TimeText(s.CommandsEnd)}
+	for _, r := range project.Resources() {
+		out.Used[r.String()] = s.Use[r]
+		if left, ok := s.Left(r); ok {
+			out.Quotas[r.String()], out.Left[r.String()] = s.Quotas[r], left
+		}
+	}
+	return out, nil
 }
 
 // serverShape is what server it is, and what it cannot do on this host.
@@ -96,7 +142,8 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		out.InUse.DiskMB += s.Limits.DiskMB
 		out.InUse.Pids += s.Limits.Pids
 	}
-	return out, nil
+	out.Project, err = c.project(ctx)
+	return out, err
 }
 
 func networks(s service.Networks) []string {

@@ -6,6 +6,7 @@ package orkestr
 import (
 	"context"
 
+	"sandpit.dev/access/project"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/sandbox"
 )
@@ -22,17 +23,18 @@ func limits() toolset.Tool {
 // reported is what there is [inf]: sizes, regions, concurrency and budget are
 // what Orkestr's SDK reads of it; the rest are this server's own bounds.
 type reported struct {
-	Sizes       map[string]amount `json:"sizes"`
-	Default     toolset.Amounts   `json:"default"`
-	Least       toolset.Amounts   `json:"min"`
-	Most        toolset.Amounts   `json:"max"`
-	Networks    []string          `json:"networks"`
-	Regions     []string          `json:"regions"`
-	Timeout     span              `json:"timeout_seconds"`
-	Command     span              `json:"command_timeout_seconds"`
-	Sandboxes   map[string]int    `json:"sandboxes"` // by status
-	Concurrency concurrency       `json:"concurrency"`
-	Budget      *float64          `json:"budget"`
+	Sizes       map[string]amount     `json:"sizes"`
+	Default     toolset.Amounts       `json:"default"`
+	Least       toolset.Amounts       `json:"min"`
+	Most        toolset.Amounts       `json:"max"`
+	Networks    []string              `json:"networks"`
+	Regions     []string              `json:"regions"`
+	Timeout     span                  `json:"timeout_seconds"`
+	Command     span                  `json:"command_timeout_seconds"`
+	Sandboxes   map[string]int        `json:"sandboxes"` // by status
+	Concurrency concurrency           `json:"concurrency"`
+	Budget      *float64              `json:"budget"`
+	Project     *toolset.ProjectShape `json:"project,omitempty"`
 }
 
 // span is in seconds.
@@ -44,7 +46,7 @@ type span struct {
 
 type concurrency struct {
 	Running int  `json:"running"`
-	Limit   *int `json:"limit"` // null: none but the host's
+	Limit   *int `json:"limit"` // null: no quota of running ones
 }
 
 func report(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
@@ -52,12 +54,19 @@ func report(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return handle(reported{
+	out := reported{
 		Sizes: sizes(), Default: l.Default, Least: l.Least, Most: l.Most, Networks: l.Networks, Regions: []string{toolset.OnlyRegion},
 		Timeout:     span{Min: leastLife, Max: mostLife},
 		Command:     span{Min: toolset.LeastTimeout, Max: l.MaxSeconds, Default: new(command(c).Seconds())},
 		Sandboxes:   l.Sandboxes,
 		Concurrency: concurrency{Running: l.Sandboxes[string(sandbox.Running)]},
 		Budget:      l.Budget,
-	})
+		Project:     l.Project,
+	}
+	if l.Project != nil {
+		if q, ok := l.Project.Quotas[project.Running.String()]; ok {
+			out.Concurrency.Limit = new(int(q))
+		}
+	}
+	return handle(out)
 }

@@ -69,6 +69,9 @@ func limits(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			fmt.Sprintf("as_user root: %v; no budget: nothing is metered", out.Root),
 		},
 	}
+	if out.Project != nil {
+		ans.Lines = append(ans.Lines, out.Project.String())
+	}
 	if n := len(out.Server.Cannot); n > 0 {
 		ans.Lines = append(ans.Lines, "not on this host: "+strings.Join(slices.Sorted(maps.Keys(out.Server.Cannot)), ", "))
 	}
