@@ -160,7 +160,7 @@ func TestOrkestrLimits(t *testing.T) {
 		Concurrency struct{ Running int }
 	}
 	got := read[limits](t, s, "get_sandbox_limits", nil)
-	if len(got.Sizes) != 3 || got.Sizes["small"].MemoryMB != 512 || got.Sizes["large"].CPU != 4 || got.Max.CPUs != sandbox.MaxCPU ||
+	if len(got.Sizes) != 3 || got.Sizes["small"].MemoryMB != 1024 || got.Sizes["large"].CPU != 4 || got.Max.CPUs != sandbox.MaxCPU ||
 		!slices.Equal(got.Networks, []string{"off"}) || len(got.Regions) != 1 || got.Timeout.Min != 10 ||
 		got.Timeout.Max != 3600 || got.Command.Default != 600 || got.Concurrency.Running != 0 {
 		t.Errorf("got %+v", got)

@@ -58,7 +58,7 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 		return v1.SandboxLimits{}, err
 	}
 	out := v1.SandboxLimits{
-		Sizes: v1.Sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
+		Sizes: sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
 	}
 	if a.Projects != nil {
 		p, err := a.Projects.Limits(ctx, c.Caller)
@@ -68,6 +68,15 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 		out.Project = new(projectOf(&p))
 	}
 	return out, nil
+}
+
+// sizes are what the field size stands for.
+func sizes() []v1.Size {
+	var out []v1.Size
+	for _, s := range sandbox.Sizes() {
+		out = append(out, v1.Size{Name: s.Name, CPUCores: s.CPU, MemoryMB: s.MemoryMB})
+	}
+	return out
 }
 
 // requestBounds are the bounds of the numbers that a sandbox is asked for with.

@@ -39,7 +39,7 @@ func TestBadInput(t *testing.T) {
 		{name: "two spellings that disagree", body: `{"cpu":1,"cpu_cores":2}`, status: 422, code: "invalid", fields: "cpu cpu_cores", says: "send one"},
 		{name: "two names that disagree", body: `{"key":"a-1","session_key":"b-1"}`, status: 422, code: "invalid", fields: "key session_key"},
 		{name: "two images that disagree", body: `{"image":"python","template":"node"}`, status: 422, code: "invalid", fields: "image template"},
-		{name: "a size that disagrees", body: `{"size":"small","memory_mb":1024}`, status: 422, code: "invalid", fields: "memory_mb size"},
+		{name: "a size that disagrees", body: `{"size":"small","memory_mb":512}`, status: 422, code: "invalid", fields: "memory_mb size"},
 		{name: "environments that disagree", body: `{"env":{"A":"1"},"env_vars":{"A":"2"}}`, status: 422, code: "invalid", fields: "env env_vars"},
 		{name: "networks that disagree", body: `{"network":"off","network_enabled":true}`, status: 422, code: "invalid", fields: "network network_enabled"},
 		{name: "lifetimes that disagree", body: `{"ttl_seconds":60,"timeout_seconds":70}`, status: 422, code: "invalid", fields: "timeout_seconds ttl_seconds"},

@@ -122,7 +122,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 
 // size turns a size into limits; limits that are given beside it must agree.
 func size(sp *httpapi.Spellings, name string, cpu *float64, memory *int) (*float64, *int) {
-	for _, s := range v1.Sizes() {
+	for _, s := range sizes() {
 		if s.Name != name {
 			continue
 		}

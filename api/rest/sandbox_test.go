@@ -23,7 +23,7 @@ func TestCreate(t *testing.T) {
 		h := open(t)
 		for _, base := range []string{"/v1", "/api/v1"} {
 			a := want[object](h, 201, "POST", base+"/sandboxes", object{
-				"image": "mcpgateway/sandbox-python:3.12", "memory_mb": 512, "cpu_cores": 1, "disk_mb": 1024,
+				"image": "mcpgateway/sandbox-python:3.12", "memory_mb": 1024, "cpu_cores": 1, "disk_mb": 1024,
 				"idle_timeout_seconds": 1800, "session_key": "agent-session-abc" + base[1:2], "env_vars": object{"A": "1"}, "network_enabled": false,
 			})
 			b := want[object](h, 201, "POST", base+"/sandboxes", object{
@@ -34,7 +34,7 @@ func TestCreate(t *testing.T) {
 					t.Errorf("%s differs by spelling: %s", field, diff)
 				}
 			}
-			for field, want := range map[string]any{"status": "running", "workspace_path": "/workspace", "memory_mb": 512.0, "exec_count": 0.0, "exec_total_ms": 0.0,
+			for field, want := range map[string]any{"status": "running", "workspace_path": "/workspace", "memory_mb": 1024.0, "exec_count": 0.0, "exec_total_ms": 0.0,
 				"bytes_uploaded": 0.0, "bytes_downloaded": 0.0, "stopped_at": nil, "session_key": "agent-session-abc" + base[1:2], "network_enabled": false} {
 				got, ok := a[field]
 				if diff := cmp.Diff(got, want); diff != "" || !ok {
@@ -51,7 +51,7 @@ func TestCreate(t *testing.T) {
 	})
 	t.Run("SizesAreLimits", func(t *testing.T) {
 		h := open(t)
-		for name, wantLimits := range map[string][2]float64{"small": {1, 512}, "medium": {2, 2048}, "large": {4, 8192}} {
+		for name, wantLimits := range map[string][2]float64{"small": {1, 1024}, "medium": {2, 4096}, "large": {4, 8192}} {
 			s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"size": name})
 			if got := [2]float64{s.CPUCores, float64(s.MemoryMB)}; got != wantLimits {
 				t.Errorf("%s: got %v, want %v", name, got, wantLimits)

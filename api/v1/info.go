@@ -94,8 +94,3 @@ type Bound struct {
 	Max  float64 `json:"max"`
 	Unit string  `json:"unit"`
 }
-
-// Sizes are the names that the field size may have.
-func Sizes() []Size {
-	return []Size{{"small", 1, 512}, {"medium", 2, 2048}, {"large", 4, 8192}}
-}

@@ -26,10 +26,13 @@ type amount struct {
 	MemoryMB int     `json:"memory_mb"`
 }
 
-// sizes are by name. What they come to at Orkestr is not published [inf]: these
-// are the caps of its three plans.
+// sizes are by name, as in every coat. What they come to at Orkestr is not published [inf].
 func sizes() map[string]amount {
-	return map[string]amount{"small": {0.5, 512}, "medium": {2, 4096}, "large": {4, 8192}}
+	out := make(map[string]amount)
+	for _, s := range sandbox.Sizes() {
+		out[s.Name] = amount{s.CPU, s.MemoryMB}
+	}
+	return out
 }
 
 func create() toolset.Tool {
