@@ -65,7 +65,7 @@ bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
-	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed' $(ALL)
+	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed|Hostile' $(ALL)
 
 FUZZTIME ?= 30s
 fuzz: agent ## Fuzz every parser of what comes from outside, FUZZTIME each

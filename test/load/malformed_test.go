@@ -89,6 +89,9 @@ var sourceLine = regexp.MustCompile(`\.go:[0-9]+`)
 func (c *campaign) answered(what string, status int, body []byte, sent string) error {
 	c.mu.Lock()
 	c.statuses[fmt.Sprint(status/100, "xx")]++
+	if status >= 500 {
+		c.statuses[fmt.Sprint(status)]++
+	}
 	c.mu.Unlock()
 	if status == http.StatusInternalServerError || status == http.StatusBadGateway {
 		return fmt.Errorf("%s: got %d %.300s\nof %.2000q", what, status, body, sent)
