@@ -65,7 +65,8 @@ func (c *campaign) ask(t *testing.T, d *dialect, message string, result any) {
 	if _, after, ok := bytes.Cut(body, []byte("data: {")); ok { // an event
 		body, _, _ = bytes.Cut(append([]byte("{"), after...), []byte("\n"))
 	}
-	if err := json.Unmarshal(body, &answer); err == nil {
+	err = json.Unmarshal(body, &answer)
+	if err == nil {
 		err = json.Unmarshal(answer.Result, result)
 	}
 	if err != nil {
