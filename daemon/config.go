@@ -13,14 +13,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"golang.org/x/sys/unix"
 
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/access/issuer"
@@ -447,24 +445,6 @@ type MaxLimits struct {
 	Pids     int     `yaml:"pids"`
 }
 
-// most returns what sandboxes may ask for on a host with so much.
-func (c *Config) most(cores float64, memoryMB int) sandbox.Limits {
-	m, d := c.Ceilings.Max, c.Limits()
-	return sandbox.Limits{CPU: m.CPU, MemoryMB: m.MemoryMB, DiskMB: m.DiskMB, Pids: m.Pids}.Or(sandbox.Limits{
-		CPU:      min(max(cores, d.CPU), sandbox.MaxCPU),
-		MemoryMB: min(max(memoryMB*4/5, d.MemoryMB), sandbox.MaxMemoryMB),
-	}).Or(sandbox.MaxLimits())
-}
-
-// hostMost returns most of this host.
-func (c *Config) hostMost() (sandbox.Limits, error) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return sandbox.Limits{}, fmt.Errorf("ask how much memory the host has: %w", err)
-	}
-	return c.most(float64(runtime.NumCPU()), int(info.Totalram*uint64(info.Unit)>>20)), nil
-}
-
 // pools returns the pools in the engine's form. The engine checks them.
 func (c *Config) pools() ([]prewarm.Pool, error) {
 	out := make([]prewarm.Pool, len(c.Pools))
@@ -479,25 +459,4 @@ func (c *Config) pools() ([]prewarm.Pool, error) {
 		}
 	}
 	return out, nil
-}
-
-// checkLimits checks the defaults, and that the maximum is not below them.
-func (c *Config) checkLimits() error {
-	if err := c.Limits().Check(); err != nil {
-		return err
-	}
-	most := c.most(sandbox.MaxCPU, sandbox.MaxMemoryMB)
-	if err := most.Check(); err != nil {
-		return fault.Wrap(fault.Invalid, err, "limits.max: %s", fault.As(err).Message)
-	}
-	if err := c.Limits().CheckUpTo(most); err != nil {
-		return fault.Wrap(fault.Invalid, err, "defaults: %s, by limits.max", fault.As(err).Message).
-			WithRemedy("raise limits.max, or lower defaults")
-	}
-	return nil
-}
-
-// Limits are the default limits of a sandbox.
-func (c *Config) Limits() sandbox.Limits {
-	return sandbox.Limits{CPU: c.Defaults.CPU, MemoryMB: c.Defaults.MemoryMB, DiskMB: c.Defaults.DiskMB, Pids: c.Defaults.Pids}
 }
