@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -321,42 +319,6 @@ func (g *Group) SetLimits(l Limits) error {
 		return fmt.Errorf("cgroup: %w", err)
 	}
 	return nil
-}
-
-// Usage is what the commands of a sandbox use now.
-type Usage struct {
-	MemoryBytes int64 // page cache included
-	PIDs        int   // processes and threads; on v1 with up to v1.SpawnerThreads of the agent's
-}
-
-// Usage reads it; after Activate. What is not counted on this host is zero.
-func (g *Group) Usage() (Usage, error) {
-	memory, pids, err := g.driver.v1.Usage(g.id)
-	for _, x := range []struct {
-		f    Feature
-		file string
-		to   *int64
-	}{{Memory, "memory.current", &memory}, {PIDs, "pids.current", &pids}} {
-		if err == nil && g.driver.info.Version[x.f] == 2 {
-			*x.to, err = g.driver.tree.number(g.commands() + "/" + x.file)
-		}
-	}
-	if err != nil {
-		return Usage{}, fmt.Errorf("cgroup: %w", g.gone(err))
-	}
-	return Usage{MemoryBytes: memory, PIDs: int(pids)}, nil
-}
-
-func (t *tree) number(path string) (int64, error) {
-	text, err := cgroupfs.Read(t.dir, path)
-	if err != nil {
-		return 0, err
-	}
-	v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	return v, nil
 }
 
 // gone gives a missing file its code.

@@ -53,9 +53,10 @@ type running struct {
 	log    *os.File
 	cancel context.CancelFunc
 	served chan struct{}
-	turn   int64 // of the last call to suspend the agent or let it go on; under machine.verb
-	paused *herd // under machine.mu; nil while it runs
-	silent bool  // see Host.Silence; under machine.verb
+	turn   int64         // of the last call to suspend the agent or let it go on; under machine.verb
+	paused *herd         // under machine.mu; nil while it runs
+	silent bool          // see Host.Silence; under machine.verb
+	cpu    time.Duration // the most that its processes were seen to have used; under machine.verb
 }
 
 const (

@@ -41,6 +41,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 		{"Limits", limits},
 		{"Pause", pauses},
 		{"Resize", resizes},
+		{"Meter", meters},
 		{"Snapshots", snapshots},
 		{"Volumes", volumes},
 		{"Network", network},

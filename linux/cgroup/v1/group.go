@@ -82,19 +82,29 @@ func (t *Tree) Usage(group string) (memory, pids int64, err error) {
 		controller, file string
 		to               *int64
 	}{{Memory, "memory.usage_in_bytes", &memory}, {PIDs, "pids.current", &pids}} {
-		h := t.holder(x.controller)
-		if h == nil {
-			continue
-		}
-		text, err := cgroupfs.Read(h.dir, group+"/"+x.file)
-		if err == nil {
-			*x.to, err = strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		}
-		if err != nil {
-			return 0, 0, fmt.Errorf("read %s of %s: %w", x.file, group, err)
+		if h := t.holder(x.controller); h != nil {
+			if *x.to, err = h.number(group, x.file); err != nil {
+				return 0, 0, err
+			}
 		}
 	}
 	return memory, pids, nil
+}
+
+// MemoryPeak is the most that its commands held at once, where Memory is held.
+func (t *Tree) MemoryPeak(group string) (int64, error) {
+	return t.holder(Memory).number(group, "memory.max_usage_in_bytes")
+}
+
+func (h *hierarchy) number(group, file string) (int64, error) {
+	text, err := cgroupfs.Read(h.dir, group+"/"+file)
+	if err == nil {
+		var n int64
+		if n, err = strconv.ParseInt(strings.TrimSpace(text), 10, 64); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("read %s of %s: %w", file, group, err)
 }
 
 // Reclaim has the kernel take from a group what memory it can do without, where Memory is held.
