@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/templates"
+	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	catalogue "sandpit.dev/image/entry"
@@ -178,7 +179,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	keys := keyed.New(quotas.Store(), keyed.Options{Logger: log})
+	used := usage.New(quotas.Store(), usage.Options{Logger: log})
+	keys := keyed.New(used.Store(), keyed.Options{Logger: log})
 	archives, err := cfg.archives()
 	if err != nil {
 		return err
@@ -245,7 +247,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
-		rates: rates, issuers: issuers,
+		rates: rates, issuers: issuers, usage: used,
 	})
 	if err != nil {
 		return err
@@ -270,6 +272,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
+	group.Go(func() error { return used.Run(ctx) })
 	group.Go(func() error {
 		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)

@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/templates"
+	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
@@ -67,6 +68,7 @@ type surfaceParts struct {
 	rates          guard.Rates
 	issuers        *issuer.Set
 	projects       *projects.Service
+	usage          *usage.Recorder
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -106,6 +108,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
+	services.Usage = p.usage
 	services.Fleet = fleet.New(p.engine)
 	services.Projects = p.projects
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,

@@ -40,6 +40,7 @@ type Tx interface {
 	Templates() Templates
 	Pools() Pools
 	Settings() Settings
+	Usage() Usage
 	Projects() Projects
 	UnownedArchives() UnownedArchives
 }

@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
+	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -63,6 +64,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
+	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)
 	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Prepare: func(v settings.Values) (func(), error) {

@@ -30,6 +30,7 @@ type Services struct {
 	Settings    Settings  // nil: none can be changed
 	Fleet       Fleet     // nil: nobody sees the sandboxes of all projects
 	Projects    Projects  // nil: nobody keeps records of projects
+	Usage       Usage     // nil: nobody adds up what is used
 	Versions    *Versions
 	Server      Server
 }

@@ -37,6 +37,7 @@ func (t *tx) Skills() store.Skills       { return skills{t} }
 func (t *tx) Templates() store.Templates { return templates{t} }
 func (t *tx) Pools() store.Pools         { return poolSizes{t} }
 func (t *tx) Settings() store.Settings   { return settings{t} }
+func (t *tx) Usage() store.Usage         { return usage{t} }
 func (t *tx) Projects() store.Projects   { return projects{t} }
 
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }

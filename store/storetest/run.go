@@ -39,6 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Skills", skillRecords},
 		{"Templates", templateRecords},
 		{"Settings", settingRecords},
+		{"Usage", usageRecords},
+		{"UsageMeters", usageMeters},
 		{"Projects", projectRecords},
 		{"NetworkRequests", networkRequestRecords},
 		{"UnownedArchives", unownedArchiveRecords},
