@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	imagekeeper "sandpit.dev/engine/images"
+	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/templates"
@@ -244,10 +245,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	stats := meter.New(keys.Store(), drivers, meter.Options{Logger: log})
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
-		rates: rates, issuers: issuers, usage: used,
+		rates: rates, issuers: issuers, usage: used, stats: stats,
 	})
 	if err != nil {
 		return err
@@ -273,6 +275,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error { return used.Run(ctx) })
+	group.Go(func() error { return stats.Run(ctx) })
 	group.Go(func() error {
 		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)

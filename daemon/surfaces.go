@@ -30,6 +30,7 @@ import (
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/templates"
@@ -69,6 +70,7 @@ type surfaceParts struct {
 	issuers        *issuer.Set
 	projects       *projects.Service
 	usage          *usage.Recorder
+	stats          *meter.Service
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -108,7 +110,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
-	services.Usage = p.usage
+	services.Usage, services.Stats = p.usage, p.stats
 	services.Fleet = fleet.New(p.engine)
 	services.Projects = p.projects
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,

@@ -21,6 +21,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/fleet"
+	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/usage"
@@ -64,6 +65,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
+	o.Services.Stats = meter.New(s.Store, nil, meter.Options{})
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)

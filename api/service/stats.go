@@ -1,0 +1,17 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package service
+
+import (
+	"context"
+
+	"sandpit.dev/access"
+	"sandpit.dev/engine/meter"
+)
+
+// Stats tells what sandboxes use now.
+type Stats interface {
+	Stats(ctx context.Context, c access.Caller, ref string) (meter.Stats, error)
+	All(ctx context.Context, c access.Caller, allProjects bool) ([]meter.Stats, error)
+}

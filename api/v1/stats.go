@@ -1,0 +1,36 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1
+
+import "time"
+
+// SandboxStats is what a sandbox uses.
+type SandboxStats struct {
+	ID          string        `json:"id"`
+	Key         *string       `json:"key"`
+	Project     string        `json:"project"`
+	Status      string        `json:"status"`
+	CPULimit    float64       `json:"cpu_limit"`
+	MemoryLimit int64         `json:"memory_limit_bytes"`
+	DiskLimit   int64         `json:"disk_limit_bytes"`
+	TaskLimit   int           `json:"task_limit"`
+	Now         *StatsSample  `json:"now" jsonschema:"at most a second old; null where it is not up, or its runtime counts nothing"`
+	History     []StatsSample `json:"history" jsonschema:"the last hour by the minute, oldest first; it is lost when the sandbox stops, and when the server does"`
+}
+
+// StatsSample is what was used at one time. What the host does not count is null.
+type StatsSample struct {
+	Time            time.Time `json:"time"`
+	CPUs            *float64  `json:"cpus" jsonschema:"processors in use since the sample before, or since the start"`
+	CPUSeconds      *float64  `json:"cpu_seconds" jsonschema:"since the start; null in the history"`
+	MemoryBytes     *int64    `json:"memory_bytes" jsonschema:"the page cache included, as the limit counts it"`
+	MemoryPeakBytes *int64    `json:"memory_peak_bytes" jsonschema:"since the start; null in the history"`
+	DiskBytes       *int64    `json:"disk_bytes" jsonschema:"what it wrote, without the image and volumes"`
+	Tasks           *int64    `json:"tasks" jsonschema:"processes and threads"`
+}
+
+// StatsList is what sandboxes that are up use.
+type StatsList struct {
+	Items []SandboxStats `json:"items"`
+}
