@@ -220,7 +220,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	started(made)
-	changeable, err := openSettings(ctx, keys.Store(), &inForce{engine: eng, images: images, most: most, rules: network.Rules, config: &cfg, log: &switches}, log)
+	changeable, err := openSettings(ctx, keys.Store(), &inForce{engine: eng, images: images, most: most, rules: network.Rules, config: &cfg, quotas: quotas, log: &switches}, log)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"sandpit.dev/access/project"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/defaults"
 	"sandpit.dev/fault"
@@ -17,13 +18,14 @@ import (
 	"sandpit.dev/sandbox"
 	"sandpit.dev/settings"
 	"sandpit.dev/store"
+	"sandpit.dev/store/quota"
 )
 
 // values are those of the settings that the configuration has.
 func (c *Config) values() settings.Values {
 	return settings.Values{
 		IdleTimeout: c.Defaults.IdleTimeout, Retention: c.Defaults.Retention, CommandTimeout: c.Defaults.CommandTimeout,
-		AllowRoot: c.AllowRoot, DefaultImage: c.Images.Default, AllowedImages: c.Images.Allowed, ExactImages: c.Images.Exact,
+		MaxSandboxes: int64(c.Quotas[project.Sandboxes.String()]), AllowRoot: c.AllowRoot, DefaultImage: c.Images.Default, AllowedImages: c.Images.Allowed, ExactImages: c.Images.Exact,
 		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default,
 		LogLevel: levelName(c.Log.Level), LogRequests: c.Log.Requests, LogMCP: c.Log.MCP, LogTools: c.Log.Tools,
 	}
@@ -53,6 +55,7 @@ type inForce struct {
 	most   sandbox.Limits
 	rules  permit.Rules // what of them is no setting
 	config *Config
+	quotas *quota.Keeper
 	log    *logSwitches
 }
 
@@ -72,7 +75,13 @@ func (f *inForce) prepare(v settings.Values) (apply func(), err error) {
 	if err := level.UnmarshalText([]byte(v.LogLevel)); err != nil || levelName(level) != v.LogLevel {
 		return nil, fault.InvalidField("log_level", "%q is not debug, info, warn or error", sandbox.Clip(v.LogLevel, 20))
 	}
+	of, err := project.Parse("quotas", f.config.Quotas)
+	if err != nil {
+		return nil, err
+	}
+	of[project.Sandboxes] = float64(v.MaxSandboxes)
 	return func() {
+		f.quotas.SetNew(of)
 		// Both were checked.
 		_ = f.images.SetPolicy(p)
 		_ = f.engine.Set(s)

@@ -19,6 +19,7 @@ type Values struct {
 	IdleTimeout      time.Duration // zero: never
 	Retention        time.Duration // zero: never
 	CommandTimeout   time.Duration
+	MaxSandboxes     int64 // zero: no bound
 	AllowRoot        bool
 	DefaultImage     string
 	AllowedImages    []string
@@ -55,6 +56,7 @@ func definitions() []definition {
 		{"idle_timeout_seconds", New, "How long a sandbox may be idle before it is stopped, where its request does not say; 0: for ever.", func(v *Values) any { return &v.IdleTimeout }},
 		{"retention_seconds", New, "How long a stopped sandbox is kept, where its request does not say; 0: for ever.", func(v *Values) any { return &v.Retention }},
 		{"command_timeout_seconds", All, "How long a command may take that names no time limit.", func(v *Values) any { return &v.CommandTimeout }},
+		{"max_sandboxes", New, "How many sandboxes a project may have that is made without quotas; 0: any number.", func(v *Values) any { return &v.MaxSandboxes }},
 		{"allow_root", All, "Whether commands may run as a sandbox's root.", func(v *Values) any { return &v.AllowRoot }},
 		{"default_image", New, "The image of a sandbox for which none is asked; empty: the catalogue's first.", func(v *Values) any { return &v.DefaultImage }},
 		{"allowed_images", New, "Names and patterns of the images that sandboxes may have; empty: all.", func(v *Values) any { return &v.AllowedImages }},
@@ -74,6 +76,8 @@ func (d definition) get(v *Values) any {
 	switch p := d.field(v).(type) {
 	case *time.Duration:
 		return int64(*p / time.Second)
+	case *int64:
+		return *p
 	case *bool:
 		return *p
 	case *string:
@@ -100,6 +104,10 @@ func (d definition) set(v *Values, raw json.RawMessage) error {
 			return bad("a number of seconds")
 		}
 		*p = time.Duration(n) * time.Second
+	case *int64:
+		if json.Unmarshal(raw, p) != nil || *p < 0 {
+			return bad("a number of 0 or more")
+		}
 	case *bool:
 		if json.Unmarshal(raw, p) != nil {
 			return bad("true or false")

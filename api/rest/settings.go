@@ -97,7 +97,7 @@ type updateSandboxSettings struct{ Body v1.UpdateSandboxSettings }
 // gatewayNames are our names of the settings that the MCP Gateway calls otherwise.
 func gatewayNames() map[string]string {
 	return map[string]string{
-		"idle_timeout_seconds": "idle_timeout_seconds", "stopped_retention_seconds": "retention_seconds", "db_default_image": "default_image",
+		"default_max_per_user": "max_sandboxes", "idle_timeout_seconds": "idle_timeout_seconds", "stopped_retention_seconds": "retention_seconds", "db_default_image": "default_image",
 		"env_allowlist": "allowed_variables", "db_active_images": "allowed_images",
 	}
 }
@@ -145,6 +145,8 @@ func (a *API) sandboxSettings(ctx context.Context, c *call, all []settings.Setti
 	}
 	for _, s := range all {
 		switch s.Name {
+		case "max_sandboxes":
+			out.DefaultMaxPerUser, _ = s.Value.(int64)
 		case "idle_timeout_seconds":
 			out.IdleTimeoutSeconds, _ = s.Value.(int64)
 		case "retention_seconds":

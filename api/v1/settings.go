@@ -27,6 +27,7 @@ type UpdateSettings struct {
 	IdleTimeoutSeconds    *int64    `json:"idle_timeout_seconds,omitempty" jsonschema:"0: never"`
 	RetentionSeconds      *int64    `json:"retention_seconds,omitempty" jsonschema:"0: for ever"`
 	CommandTimeoutSeconds *int64    `json:"command_timeout_seconds,omitempty"`
+	MaxSandboxes          *int64    `json:"max_sandboxes,omitempty" jsonschema:"of a project that is made without quotas; 0: any number"`
 	AllowRoot             *bool     `json:"allow_root,omitempty"`
 	DefaultImage          *string   `json:"default_image,omitempty" jsonschema:"empty: the catalogue's first"`
 	AllowedImages         *[]string `json:"allowed_images,omitempty" jsonschema:"names and patterns; empty: all"`
@@ -46,6 +47,7 @@ type UpdateSettings struct {
 type SandboxSettings struct {
 	ProviderType            string   `json:"provider_type" jsonschema:"the default runtime"`
 	WarmPoolEnabled         bool     `json:"warm_pool_enabled" jsonschema:"whether any pool keeps sandboxes ready"`
+	DefaultMaxPerUser       int64    `json:"default_max_per_user" jsonschema:"sandboxes of a project that is made without quotas; 0: any number"`
 	IdleTimeoutSeconds      int64    `json:"idle_timeout_seconds" jsonschema:"of new sandboxes; 0: never"`
 	StoppedRetentionSeconds int64    `json:"stopped_retention_seconds" jsonschema:"of new sandboxes; 0: for ever"`
 	ConfigFallbackImage     string   `json:"config_fallback_image" jsonschema:"the default image where no call has set one"`
@@ -56,6 +58,7 @@ type SandboxSettings struct {
 
 // UpdateSandboxSettings changes settings in the form of the MCP Gateway.
 type UpdateSandboxSettings struct {
+	DefaultMaxPerUser       *int64    `json:"default_max_per_user,omitempty"`
 	IdleTimeoutSeconds      *int64    `json:"idle_timeout_seconds,omitempty"`
 	StoppedRetentionSeconds *int64    `json:"stopped_retention_seconds,omitempty"`
 	DBDefaultImage          *string   `json:"db_default_image,omitempty" jsonschema:"empty: the fallback again"`

@@ -11,6 +11,7 @@ package quota
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/access/project"
@@ -33,6 +34,7 @@ type Keeper struct {
 	store store.Store
 	o     Options
 	host  []project.Resource // that Options.Host bounds
+	fresh atomic.Pointer[project.Amounts]
 
 	mu    sync.Mutex
 	known map[string]*project.Project // as the last Update left it; nil: to be read
@@ -44,6 +46,7 @@ func Open(ctx context.Context, s store.Store, o Options, have ...string) (*Keepe
 		o.Now = time.Now
 	}
 	k := &Keeper{store: s, o: o, host: bounded(o.Host)}
+	k.SetNew(o.New)
 	return k, s.Update(ctx, func(tx store.Tx) error {
 		t := &keptTx{Tx: tx, k: k}
 		defer t.end()
@@ -57,7 +60,10 @@ func Open(ctx context.Context, s store.Store, o Options, have ...string) (*Keepe
 }
 
 // New returns the quotas of a project that is made without being given any.
-func (k *Keeper) New() project.Amounts { return k.o.New }
+func (k *Keeper) New() project.Amounts { return *k.fresh.Load() }
+
+// SetNew has projects that are made from now on get other quotas.
+func (k *Keeper) SetNew(a project.Amounts) { k.fresh.Store(&a) }
 
 // Host returns the most that all projects together may have.
 func (k *Keeper) Host() project.Amounts { return k.o.Host }
@@ -131,7 +137,7 @@ func (t *keptTx) ensure(name string) error {
 		return err
 	}
 	t.changed = true
-	return t.Tx.Projects().Insert(&project.Project{Name: name, CreatedAt: t.k.o.Now().UTC().Truncate(time.Microsecond), Quotas: t.k.o.New})
+	return t.Tx.Projects().Insert(&project.Project{Name: name, CreatedAt: t.k.o.Now().UTC().Truncate(time.Microsecond), Quotas: t.k.New()})
 }
 
 // own reports whether a project is one of the server's own, which has no record, nor quotas.
