@@ -325,6 +325,9 @@ func followed(ctx context.Context, c *agent.Client, name string) (string, sandbo
 	return "", sandbox.FileInfo{}, fault.New(fault.Invalid, "%q leads through more than %d links", sandbox.Clip(name, 80), maxHops)
 }
 
+// mostMatches bounds the names that a pattern may mean, at each of its parts: they are held in memory.
+const mostMatches = 20_000
+
 // matches returns the paths that a pattern means: itself, where it has no wildcard.
 func matches(ctx context.Context, c *agent.Client, pattern string) ([]string, error) {
 	at := []string{"/"}
@@ -359,6 +362,10 @@ func matches(ctx context.Context, c *agent.Client, pattern string) ([]string, er
 				if ok {
 					next = append(next, path.Join(dir, e.Name))
 				}
+			}
+			if len(next) > mostMatches {
+				return nil, fault.New(fault.TooLarge, "the pattern %q has more than %d matches", sandbox.Clip(pattern, 80), mostMatches).
+					WithRemedy("copy the directory that they are in, or name fewer")
 			}
 		}
 		at = next

@@ -253,6 +253,11 @@ func (k *Keeper) Delete(ctx context.Context, c access.Caller, d Deletion) (Delet
 	if err != nil {
 		return Deleted{}, err
 	}
+	if d.Force || d.DryRun { // templates keep their disks, whoever asks: nothing is to be deleted before that is found
+		if err := k.refuseDisks(ctx, &out); err != nil {
+			return Deleted{}, err
+		}
+	}
 	if d.DryRun {
 		return out, nil
 	}
@@ -324,6 +329,23 @@ func refuse(c access.Caller, d Deletion, out *Deleted) error {
 			WithRemedy("delete these first; or see what force would delete with it: sandpit image rm %s --force --dry-run", out.Name)
 	}
 	return nil
+}
+
+// refuseDisks returns fault.Conflict where a template begins with one of the snapshots that use an image.
+func (k *Keeper) refuseDisks(ctx context.Context, out *Deleted) error {
+	return k.engine.Store().View(ctx, func(tx store.Tx) error {
+		for _, s := range out.Use.Snapshots {
+			all, err := tx.Templates().OfDisk(s.ID)
+			if err != nil {
+				return err
+			}
+			if len(all) > 0 {
+				return fault.New(fault.Conflict, "the image %q is in use: the snapshot %s is the disk of the template %s, which the project %s keeps", out.Name, s.ID, all[0].Ref(), all[0].Project).
+					WithRemedy("delete the template first: sandpit template rm %s", all[0].Ref())
+			}
+		}
+		return nil
+	})
 }
 
 // end deletes who uses the builds, which nobody begins to use any more, and returns who did.

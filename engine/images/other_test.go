@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
@@ -295,5 +296,37 @@ func TestPruneOfImagesOfOthers(t *testing.T) {
 	}
 	if got, err = o.keeper.Prune(t.Context(), owner, images.Pruning{}); err != nil || len(got.Builds) != 1 || got.Bytes < layerSize || o.count(t, "images")+o.count(t, "layers") != 0 {
 		t.Errorf("the last: %+v, %v", got, err)
+	}
+}
+
+// A template keeps its disk whoever asks, and nothing is deleted before that is found.
+func TestForceSparesTheDisksOfTemplates(t *testing.T) {
+	t.Parallel()
+	o := startOthers(t)
+	box, _, err := o.Engine.Create(t.Context(), owner, engine.CreateRequest{Image: "a/a:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snap, err := o.Engine.CreateSnapshot(t.Context(), owner, string(box.ID), engine.SnapshotRequest{Name: "disk"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, _, err := o.Creator.Templates.Create(t.Context(), owner, templates.Request{Name: "kept", From: string(snap.ID)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := images.New(o.Creator, o.store)
+	for _, dry := range []bool{true, false} {
+		_, err = keeper.Delete(t.Context(), owner, images.Deletion{Name: "a/a:1", Force: true, DryRun: dry})
+		want(t, err, fault.Conflict, made.Ref())
+	}
+	if _, err := o.Engine.Get(t.Context(), owner, string(box.ID)); err != nil {
+		t.Errorf("the sandbox: %v", err)
+	}
+	if err := o.Creator.Templates.Delete(t.Context(), owner, "kept"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keeper.Delete(t.Context(), owner, images.Deletion{Name: "a/a:1", Force: true}); err != nil {
+		t.Errorf("without the template: %v", err)
 	}
 }

@@ -48,43 +48,82 @@ func builderOf(project string) access.Caller {
 // build does the steps of a version in the background.
 func (s *Service) build(by access.Caller, t template.Template) {
 	cause := fault.New(fault.Conflict, "%s", brokenOff)
+	// Before it begins, so that whoever deletes the version from now on finds what to break off.
+	broken, breakOff := context.WithCancelCause(context.Background())
+	s.mu.Lock()
+	s.builds[t.ID] = func() { breakOff(cause) }
+	s.mu.Unlock()
 	s.engine.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, buildBound)
 		defer cancel()
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
-		s.mu.Lock()
-		s.builds[t.ID] = func() { stop(cause) }
-		s.mu.Unlock()
+		defer context.AfterFunc(broken, func() { stop(cause) })()
 		defer func() {
 			s.mu.Lock()
 			delete(s.builds, t.ID)
 			s.mu.Unlock()
 		}()
-		w := &work{s: s, t: &t, c: builderOf(t.Project)}
-		disk, f := w.do(ctx)
-		w.close(ctx)
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), cause) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return // the engine ends, and the next server tells
+		err := s.buildOnce(ctx, &t, cause, false)
+		if errors.Is(err, errDiskGone) {
+			err = s.buildOnce(ctx, &t, cause, true)
 		}
-		t.Status, t.Snapshot, t.Failure = template.Ready, disk, f
-		if f != nil {
-			t.Status = template.Failed
-		}
-		if err := s.finish(ctx, &t); err != nil && !fault.Is(err, fault.NotFound) {
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			s.o.Logger.Error("what became of a template's build cannot be recorded", "template", t.ID, "error", err)
 		}
 	})
 }
 
+// errDiskGone is a disk that another version had, and that was deleted with it meanwhile.
+var errDiskGone = errors.New("the disk was deleted")
+
+// buildOnce does the steps of a version, and records what became of it. anew takes no disk of another version.
+func (s *Service) buildOnce(ctx context.Context, t *template.Template, cause error, anew bool) error {
+	if err := s.engine.Store().View(ctx, func(tx store.Tx) error { _, err := tx.Templates().Get(t.ID); return err }); fault.Is(err, fault.NotFound) {
+		return nil // it was deleted before there was anything to break off
+	}
+	w := &work{s: s, t: t, c: builderOf(t.Project), anew: anew}
+	disk, f := w.do(ctx)
+	w.close(ctx)
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), cause) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil // the engine ends, and the next server tells
+	}
+	t.Status, t.Snapshot, t.Failure = template.Ready, disk, f
+	if f != nil {
+		t.Status = template.Failed
+	}
+	return s.finish(ctx, t)
+}
+
 func (s *Service) finish(ctx context.Context, t *template.Template) error {
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
-	err := s.engine.Store().Update(ctx, func(tx store.Tx) error { return tx.Templates().Finish(t) })
-	if err != nil {
+	err := s.commit(ctx, t)
+	if err != nil && !errors.Is(err, errDiskGone) {
 		s.drop(ctx, t)
 	}
 	return err
+}
+
+// commit records what became of a build, in the turn of its disk: whoever deletes that asks before who has it.
+func (s *Service) commit(ctx context.Context, t *template.Template) error {
+	if t.Snapshot != "" {
+		give, err := s.disks.Take(ctx, t.Snapshot)
+		if err != nil {
+			return err
+		}
+		defer give()
+	}
+	return s.engine.Store().Update(ctx, func(tx store.Tx) error {
+		if t.Snapshot != "" {
+			if _, err := tx.Snapshots().Get(t.Snapshot); fault.Is(err, fault.NotFound) {
+				return errDiskGone
+			} else if err != nil {
+				return err
+			}
+		}
+		return tx.Templates().Finish(t)
+	})
 }
 
 // breakOff ends the build of a version, if there is one.
@@ -136,11 +175,14 @@ type work struct {
 	t   *template.Template
 	c   access.Caller
 	box sandbox.ID
+
+	anew bool // no disk of another version is taken
 }
 
 // do does the steps, and returns the disk that they made or why they did not.
 func (w *work) do(ctx context.Context) (sandbox.ID, *template.Failure) {
 	if disk := w.known(ctx); disk != "" {
+		w.s.o.Checkpoint("template.known")
 		return disk, nil
 	}
 	fail := func(err error) (sandbox.ID, *template.Failure) {
@@ -214,6 +256,9 @@ func (w *work) step(ctx context.Context, n int, command string) *template.Failur
 
 // known returns the disk of another version that the same steps made of late, which this one has, too.
 func (w *work) known(ctx context.Context) (disk sandbox.ID) {
+	if w.anew {
+		return ""
+	}
 	err := w.s.engine.Store().View(ctx, func(tx store.Tx) error {
 		all, err := tx.Templates().List(w.t.Project)
 		for _, t := range all {

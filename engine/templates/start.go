@@ -188,7 +188,9 @@ func (w *starting) probe(ctx context.Context) (why string, err error) {
 			return "", err
 		case <-tick.C:
 		}
-		rec, err := w.u.Client().Process(ctx, w.pid)
+		one, end := context.WithTimeout(ctx, lookBound)
+		rec, err := w.u.Client().Process(one, w.pid)
+		end()
 		if err == nil {
 			if why = failed(rec); why != "" {
 				cancel()

@@ -98,6 +98,10 @@ func refusal(format string, args ...any) error {
 	return fault.New(fault.Invalid, "the build's context is refused: %s", fmt.Sprintf(format, args...))
 }
 
+func tooMany(files int) error {
+	return fault.New(fault.TooLarge, "the build's context has more than %d files and directories", files).WithRemedy("leave out what the build does not need, by .dockerignore")
+}
+
 func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 	in := bufio.NewReaderSize(r, 64<<10)
 	r = in
@@ -125,6 +129,9 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 			return archiveError(err, n)
 		}
 		if h.Typeflag == tar.TypeXGlobalHeader {
+			if n >= l.Files { // each takes its time, though nothing is made of it
+				return tooMany(l.Files)
+			}
 			continue
 		}
 		if names += int64(len(h.Name) + len(h.Linkname)); names > l.Names {
@@ -132,7 +139,7 @@ func (c *Context) read(ctx context.Context, r io.Reader, l Limits) error {
 		}
 		e, err := c.entry(h)
 		if n >= l.Files || len(c.entries) > l.Files+1 { // the top is one
-			return fault.New(fault.TooLarge, "the build's context has more than %d files and directories", l.Files).WithRemedy("leave out what the build does not need, by .dockerignore")
+			return tooMany(l.Files)
 		}
 		if err != nil || e == nil {
 			if err != nil {
