@@ -331,23 +331,6 @@ func refuse(c access.Caller, d Deletion, out *Deleted) error {
 	return nil
 }
 
-// refuseDisks returns fault.Conflict where a template begins with one of the snapshots that use an image.
-func (k *Keeper) refuseDisks(ctx context.Context, out *Deleted) error {
-	return k.engine.Store().View(ctx, func(tx store.Tx) error {
-		for _, s := range out.Use.Snapshots {
-			all, err := tx.Templates().OfDisk(s.ID)
-			if err != nil {
-				return err
-			}
-			if len(all) > 0 {
-				return fault.New(fault.Conflict, "the image %q is in use: the snapshot %s is the disk of the template %s, which the project %s keeps", out.Name, s.ID, all[0].Ref(), all[0].Project).
-					WithRemedy("delete the template first: sandpit template rm %s", all[0].Ref())
-			}
-		}
-		return nil
-	})
-}
-
 // end deletes who uses the builds, which nobody begins to use any more, and returns who did.
 func (k *Keeper) end(ctx context.Context, c access.Caller, d Deletion, out *Deleted) (Use, error) {
 	ctx, cancel := context.WithTimeout(ctx, endBound)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"sandpit.dev/access"
+	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -146,4 +147,21 @@ func (k *Keeper) pools(digests []string) map[string]int {
 		}
 	}
 	return n
+}
+
+// refuseDisks returns fault.Conflict where a template begins with one of the snapshots that use an image.
+func (k *Keeper) refuseDisks(ctx context.Context, out *Deleted) error {
+	return k.engine.Store().View(ctx, func(tx store.Tx) error {
+		for _, s := range out.Use.Snapshots {
+			all, err := tx.Templates().OfDisk(s.ID)
+			if err != nil {
+				return err
+			}
+			if len(all) > 0 {
+				return fault.New(fault.Conflict, "the image %q is in use: the snapshot %s is the disk of the template %s, which the project %s keeps", out.Name, s.ID, all[0].Ref(), all[0].Project).
+					WithRemedy("delete the template first: sandpit template rm %s", all[0].Ref())
+			}
+		}
+		return nil
+	})
 }
