@@ -35,7 +35,8 @@ CREATE TABLE usage_meters (
     disk_until BIGINT NOT NULL
 );
 
-CREATE INDEX usage_meters_project ON usage_meters (project, sandbox);
+-- No index by project: it would be one more page of each create and delete, and who asks for the use of a
+-- project reads all of the few thousand rows.
 
 -- Sandboxes of before count from their last change on.
 INSERT INTO usage_meters (sandbox, project, token, cpu, memory_mb, disk_mb, running, kept, run, run_until, disk_until)
