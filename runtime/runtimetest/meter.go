@@ -37,7 +37,7 @@ func (b *box) eventually(what string, ok func(runtime.Use) bool) runtime.Use {
 }
 
 const (
-	burn    = `exec python3 -u -c 'print("begun")
+	burn = `exec python3 -u -c 'print("begun")
 while True: pass'`
 	crowd   = 7
 	newFile = 8 << 20
