@@ -40,7 +40,7 @@ const (
 	burn = `exec python3 -u -c 'print("begun")
 while True: pass'`
 	crowd   = 7
-	newFile = 8 << 20
+	newFile = 64 << 20
 )
 
 func meters(t *testing.T, s *suite) {

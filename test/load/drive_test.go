@@ -86,10 +86,14 @@ func (d *drive) mount(image, dir string) {
 	d.t.Cleanup(func() { d.unmount(dir) })
 }
 
+// releaseTime bounds how long a loop device keeps its file after an unmount: until all that was written is on the
+// disk, which other tests write to as well.
+const releaseTime = 2 * time.Minute
+
 // unmount waits until what used the file system is taken apart.
 func (d *drive) unmount(dir string) {
 	d.t.Helper()
-	limit := time.Now().Add(settleTime)
+	limit := time.Now().Add(releaseTime)
 	for {
 		err := unix.Unmount(dir, 0)
 		if err == nil {
