@@ -25,6 +25,9 @@ type Options struct {
 	HTTP *http.Client
 	// UserAgent is sent with each request; empty: "sandpit-go".
 	UserAgent string
+	// Project is the one that calls are for, with the server's own administrator's token; of another token
+	// it may only be the token's own. Empty: the token's.
+	Project string
 	// ReuseFrames has the bytes of a [Frame] hold only until the function returns that it is passed
 	// to. It spares memory where a command writes much.
 	ReuseFrames bool
@@ -40,8 +43,10 @@ type Client struct {
 	base  string // with /v1, without a slash at the end
 	token string
 	agent string
-	http  *http.Client
-	err   error // of the base URL; every call returns it
+
+	within string // the project that calls are for; empty: the token's
+	http    *http.Client
+	err     error // of the base URL; every call returns it
 
 	reuse   bool // the bytes of frames
 	onWait  func(error, time.Time)
@@ -52,7 +57,7 @@ type Client struct {
 // New returns a client of the server at baseURL ("http://127.0.0.1:8080"), which may end with
 // /v1. It does not connect: a bad URL is reported by the first call.
 func New(baseURL, token string, o Options) *Client {
-	c := &Client{token: token, agent: o.UserAgent, http: o.HTTP, reuse: o.ReuseFrames, onWait: o.Waiting}
+	c := &Client{token: token, within: o.Project, agent: o.UserAgent, http: o.HTTP, reuse: o.ReuseFrames, onWait: o.Waiting}
 	if c.agent == "" {
 		c.agent = "sandpit-go"
 	}
@@ -167,6 +172,9 @@ func (c *Client) authorize(h http.Header) {
 	h.Set("User-Agent", c.agent)
 	if c.token != "" {
 		h.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.within != "" {
+		h.Set("X-Sandpit-Project", c.within)
 	}
 }
 

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -97,7 +98,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	known := credentials{p.tokens, p.issuers}
 	resources := p.resources()
 	g, err := guard.New(guard.Options{
-		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load,
+		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load, Project: p.hasProject,
 	})
 	if err != nil {
 		return surfaces{}, err
@@ -165,6 +166,12 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		mux.ServeHTTP(w, r)
 	})
 	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
+}
+
+// hasProject returns fault.NotFound for a project without a record.
+func (p *surfaceParts) hasProject(ctx context.Context, name string) error {
+	_, err := p.projects.Get(ctx, access.Caller{Project: name, Actor: bearer.SystemName, Scopes: []access.Scope{access.ServerAdmin}}, name)
+	return err
 }
 
 // checkMCPPath refuses a path where something else is served.

@@ -54,6 +54,9 @@ type Options struct {
 	// Observe is called for every finished request. The route is the pattern that matched ("GET
 	// /v1/sandboxes/{id}"), or "" if none did: never a path that a caller chose. It may be nil.
 	Observe func(Observation)
+	// Project returns fault.NotFound for a project that there is not, where the server's own
+	// administrator names one by ProjectHeader; nil: any is.
+	Project func(ctx context.Context, name string) error
 	// LogAll reports whether the log has every request, and not only at its level debug; nil: no.
 	LogAll func() bool
 }
@@ -85,6 +88,7 @@ type Guard struct {
 	log     *slog.Logger
 	observe func(Observation)
 	logAll  func() bool
+	project func(context.Context, string) error
 
 	resources []string
 	strangers *strangers
@@ -99,7 +103,7 @@ func New(o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
-		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll,
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, project: o.Project,
 		resources: o.Resources, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
@@ -139,6 +143,11 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 		defer release()
 		Proven(r.Context())
 		caller.Via, caller.RequestID, caller.Address = via, w.pass.id, address(r)
+		if err := g.inProject(&caller, r); err != nil {
+			w.pass.caller, w.pass.known = caller, true // for the log
+			Error(w, r, err)
+			return
+		}
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
 		if err := g.rates.admit(caller, time.Now()); err != nil {
 			Error(w, r, err)

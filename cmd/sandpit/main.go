@@ -55,5 +55,5 @@ func (a *app) client() (*client.Client, error) {
 }
 
 func (a *app) clientOf(p place.Server) *client.Client {
-	return client.New(p.URL, p.Token, client.Options{UserAgent: "sandpit/" + a.version, ReuseFrames: true, Waiting: a.waiting})
+	return client.New(p.URL, p.Token, client.Options{UserAgent: "sandpit/" + a.version, Project: a.Getenv("SANDPIT_PROJECT"), ReuseFrames: true, Waiting: a.waiting})
 }

@@ -34,7 +34,8 @@ func newRoot(a *app) *cobra.Command {
 
 Begin with "sandpit up": it starts a server and says how to connect to it. Commands find that
 server by themselves; "sandpit login URL" has them use one elsewhere. Which one a command speaks to is said by,
-in this order: --server; SANDPIT_URL and SANDPIT_TOKEN; the kept server in use (sandpit server use).
+in this order: --server; SANDPIT_URL and SANDPIT_TOKEN; the kept server in use (sandpit server use). With the server's own
+administrator's token SANDPIT_PROJECT says for which project a command is (default: "default").
 
 A sandbox is named by its id, or by the key that it was created with.
 
