@@ -125,6 +125,9 @@ func (s *Service) List(ctx context.Context, c access.Caller) (all []Status, err 
 	return all, err
 }
 
+// Defaults returns the quotas of a project that is made without being given any.
+func (s *Service) Defaults() project.Amounts { return s.keeper.New() }
+
 // Create makes a project, with the quotas of a new one where it is given none (nil). It needs the scope server:admin.
 func (s *Service) Create(ctx context.Context, c access.Caller, name string, quotas map[string]float64) (Status, error) {
 	if err := c.Require(access.ServerAdmin); err != nil {

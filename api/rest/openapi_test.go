@@ -128,7 +128,7 @@ func TestDocument(t *testing.T) {
 		deaf := want[v1.Process](h, 201, "POST", "/v1/sandboxes/"+s.ID+"/processes", object{"command": "trap '' INT; sleep 600", "tty": true})
 		want[any](h, 201, "POST", "/v1/templates", object{"name": "listed"})
 		want[any](h, 201, "POST", "/v1/projects", object{"name": "example"})
-		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE")
+		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE", "{user_id}", "example")
 		other := strings.NewReplacer("{id}", h.create().ID)
 		token := strings.NewReplacer("{id}", want[v1.CreatedToken](h, 201, "POST", "/v1/tokens", object{"name": "example"}).ID)
 		n := 0

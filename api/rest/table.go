@@ -305,6 +305,11 @@ func (a *API) operations() []httpapi.Operation {
 			Media("", v1.BackupType).
 			Extend(keyless("another backup is of another moment")),
 		op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
+		op("listUserQuotas", "GET /admin/sandboxes/quotas", "List the quotas of projects that have some, in the form of the MCP Gateway, whose users are projects here. For the server's own administrator's token alone.", http.StatusOK, a.listUserQuotas),
+		op("getUserQuota", "GET /admin/sandboxes/quotas/{user_id}", "Get a project's quotas in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getUserQuota),
+		op("setUserQuota", "PUT /admin/sandboxes/quotas/{user_id}", "Change a project's quotas in the form of the MCP Gateway: the fields that are there; 0 takes one away. For the server's own administrator's token alone.", http.StatusOK, a.setUserQuota).
+			Example(v1.SetUserQuota{MaxSandboxes: new(int64(5)), MaxMemoryMB: new(int64(2048))}),
+		op("usageSummary", "GET /admin/sandboxes/usage/summary", "Sum what each project used, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.usageSummary),
 		op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).
 			Example(v1.BulkSandboxes{Project: new("team-a"), Status: []string{"running"}, DryRun: true}).
 			Extend(keyless("twice is as once")),

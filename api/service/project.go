@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/access/project"
 	"sandpit.dev/projects"
 )
 
@@ -16,6 +17,8 @@ type Projects interface {
 	Limits(ctx context.Context, c access.Caller) (projects.Status, error)
 	Get(ctx context.Context, c access.Caller, name string) (projects.Status, error)
 	List(ctx context.Context, c access.Caller) ([]projects.Status, error)
+	// Defaults returns the quotas of a project that is made without being given any.
+	Defaults() project.Amounts
 	Create(ctx context.Context, c access.Caller, name string, quotas map[string]float64) (projects.Status, error)
 	Change(ctx context.Context, c access.Caller, name string, quotas map[string]float64) (projects.Status, error)
 	Delete(ctx context.Context, c access.Caller, name string) error

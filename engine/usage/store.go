@@ -154,7 +154,7 @@ func (t *countedTx) moved(s *sandbox.Sandbox) error {
 	if m.Running && next.Running && !m.RunUntil.Before(s.RunningSince) { // its limits changed
 		ran += max(at.Sub(s.RunningSince), 0)
 	}
-	if err := t.settle(m, ran, at); err != nil {
+	if err := t.addTime(m, ran, at); err != nil {
 		return err
 	}
 	next.Run, next.DiskUntil = m.Run, m.DiskUntil
@@ -177,12 +177,12 @@ func begin(s *sandbox.Sandbox, token string) *store.UsageMeter {
 	}
 }
 
-// settle adds what a meter counts until it has run for ran in all, and until at of its disk, and moves it on.
-func (t *countedTx) settle(m *store.UsageMeter, ran time.Duration, at time.Time) error {
-	return settle(m, ran, at, t.Usage().Add)
+// addTime adds what a meter counts until it has run for ran in all, and until at of its disk, and moves it on.
+func (t *countedTx) addTime(m *store.UsageMeter, ran time.Duration, at time.Time) error {
+	return addTime(m, ran, at, t.Usage().Add)
 }
 
-func settle(m *store.UsageMeter, ran time.Duration, at time.Time, add func(store.Used) error) error {
+func addTime(m *store.UsageMeter, ran time.Duration, at time.Time, add func(store.Used) error) error {
 	if more := ran - m.Run; m.Running && more > 0 {
 		err := hours(m.RunUntil, m.RunUntil.Add(more), func(hour time.Time, d time.Duration) error {
 			return add(store.Used{Project: m.Project, Token: m.Token, Time: hour, RunTime: d,
@@ -257,7 +257,7 @@ func (t *countedTx) finish() error {
 		if m.Running {
 			ran += max(at.Sub(m.RunUntil), 0)
 		}
-		if err := t.settle(m, ran, at); err != nil {
+		if err := t.addTime(m, ran, at); err != nil {
 			return err
 		}
 		if err := t.Usage().DeleteMeter(id); err != nil {

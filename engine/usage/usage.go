@@ -48,30 +48,30 @@ func New(s store.Store, o Options) *Recorder {
 }
 
 const (
-	// settleEvery is how often the time of all sandboxes is added: what is not yet is read with the sums, so
+	// addEvery is how often the time of all sandboxes is added: what is not yet is read with the sums, so
 	// that none is missing in between. It bounds what a sum has to look at.
-	settleEvery = time.Hour
-	page        = 500 // meters of one transaction
+	addEvery = time.Hour
+	page     = 500 // meters of one transaction
 )
 
 // Run adds the time of sandboxes that do not change, now and then, until ctx is done.
 func (r *Recorder) Run(ctx context.Context) error {
-	tick := time.NewTicker(settleEvery)
+	tick := time.NewTicker(addEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := r.Settle(ctx); err != nil && ctx.Err() == nil {
+			if err := r.AddTime(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("what sandboxes use cannot be added up; it is tried again", "error", err)
 			}
 		}
 	}
 }
 
-// Settle adds the time of all sandboxes until now.
-func (r *Recorder) Settle(ctx context.Context) error {
+// AddTime adds the time of all sandboxes until now.
+func (r *Recorder) AddTime(ctx context.Context) error {
 	for after := sandbox.ID(""); ; {
 		var last sandbox.ID
 		err := r.store.Update(ctx, func(tx store.Tx) error {
@@ -81,7 +81,7 @@ func (r *Recorder) Settle(ctx context.Context) error {
 				return err
 			}
 			for _, m := range all {
-				if err := r.settleNow(m, tx.Usage().Add); err != nil {
+				if err := r.addNow(m, tx.Usage().Add); err != nil {
 					return err
 				}
 				if err := tx.Usage().PutMeter(m); err != nil {
@@ -100,13 +100,13 @@ func (r *Recorder) Settle(ctx context.Context) error {
 	}
 }
 
-func (r *Recorder) settleNow(m *store.UsageMeter, add func(store.Used) error) error {
+func (r *Recorder) addNow(m *store.UsageMeter, add func(store.Used) error) error {
 	now := r.now()
 	ran := m.Run
 	if m.Running {
 		ran += max(now.Sub(m.RunUntil), 0)
 	}
-	return settle(m, ran, now, add)
+	return addTime(m, ran, now, add)
 }
 
 // Sum returns what was used until now, by what q says, in order of project, token and time.
@@ -151,7 +151,7 @@ func (r *Recorder) SumIn(tx store.Tx, q store.UsageQuery) ([]store.Used, error) 
 			return nil, err
 		}
 		for _, m := range meters {
-			if err := r.settleNow(m, add); err != nil {
+			if err := r.addNow(m, add); err != nil {
 				return nil, err
 			}
 		}

@@ -198,7 +198,7 @@ func TestSumsAreExact(t *testing.T) {
 		case step%100 == 99:
 			h.reopen()
 		case step%37 == 36:
-			if err := h.r.Settle(t.Context()); err != nil {
+			if err := h.r.AddTime(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
