@@ -45,8 +45,8 @@ type Client struct {
 	agent string
 
 	within string // the project that calls are for; empty: the token's
-	http    *http.Client
-	err     error // of the base URL; every call returns it
+	http   *http.Client
+	err    error // of the base URL; every call returns it
 
 	reuse   bool // the bytes of frames
 	onWait  func(error, time.Time)
