@@ -27,7 +27,7 @@ var callBounds = []bound{
 	{"create/mounts", 63, 85, "mounts and what configures them, by whoever"},
 	{"create/processes", 3, 4, "process 1, those that make the inside, and what joins their namespaces"},
 	{"create/opens", 55, 70, "files opened, by whoever; twelve of them for what programs are told of their limits"},
-	{"create/database-writes", 42, 48, "two for each page of two commits, intent and result, with the row of the idempotency key and its answer, and what the project used"},
+	{"create/database-writes", 42, 54, "two for each page of two commits, intent and result, with the row of the idempotency key and its answer, and what the project used"},
 	{"create/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 
 	{"exec/server-calls", 48, 60, "more than half of them are the two commits, with the idempotency key and its answer"},
@@ -43,7 +43,7 @@ var callBounds = []bound{
 	{"delete/mounts", 0, 0, "what a sandbox had mounted goes with its namespace"},
 	{"delete/processes", 0, 0, "nothing is started to end something"},
 	{"delete/opens", 18, 24, "files opened by the server"},
-	{"delete/database-writes", 26, 32, "two for each page of two commits, intent and result, of which each adds to what the project used"},
+	{"delete/database-writes", 26, 34, "two for each page of two commits, intent and result, of which each adds to what the project used"},
 	{"delete/flushes", 0, 0, "none is waited for: a syncer follows within a second"},
 
 	{"idle/server-calls-a-second", 1, 1.9, "of a server with ten sandboxes that do nothing"},
