@@ -6,13 +6,11 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/fault"
 )
 
 // BuildDockerfile is how a Dockerfile is to be built. The zero value works.
@@ -52,22 +50,12 @@ func (c *Client) BuildDockerfile(ctx context.Context, archive io.Reader, b Build
 		return nil, err
 	}
 	defer resp.Body.Close()
-	events := newEventReader(resp.Body)
-	for {
-		ev, err := events.next()
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return nil, c.unanswered(ctx, err)
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, fault.New(fault.Unavailable, "the stream broke before the build's end").WithRemedy("build again: it goes on behind the last step that was done")
-		case err != nil:
-			return nil, fault.Wrap(fault.Unavailable, err, "the stream of the build cannot be read")
-		}
-		img, err := b.event(ev)
-		if img != nil || err != nil {
-			return img, err
-		}
-	}
+	var img *v1.Image
+	err = c.each(ctx, resp.Body, "build", "build again: it goes on behind the last step that was done", func(ev event) (last bool, err error) {
+		img, err = b.event(ev)
+		return img != nil, err
+	})
+	return img, err
 }
 
 // event passes an event on. The image is not nil after the last.

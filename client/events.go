@@ -6,10 +6,14 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
+
+	"sandpit.dev/fault"
 )
 
 // maxEvent bounds one event: more than a server sends, and less than hurts.
@@ -26,6 +30,26 @@ type event struct {
 type eventReader struct{ r *bufio.Reader }
 
 func newEventReader(r io.Reader) *eventReader { return &eventReader{bufio.NewReaderSize(r, 64<<10)} }
+
+// each passes the events of a stream on until one is the last. Where it breaks before that, the error says what broke,
+// and again what to do.
+func (c *Client) each(ctx context.Context, stream io.Reader, what, again string, do func(event) (last bool, err error)) error {
+	events := newEventReader(stream)
+	for {
+		ev, err := events.next()
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return c.unanswered(ctx, err)
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return fault.New(fault.Unavailable, "the stream broke before the %s's end", what).WithRemedy("%s", again)
+		case err != nil:
+			return fault.Wrap(fault.Unavailable, err, "the stream of the %s cannot be read", what)
+		}
+		if last, err := do(ev); last || err != nil {
+			return err
+		}
+	}
+}
 
 // next returns the next event; io.EOF at the end of the stream, where an event
 // that was begun is dropped, as the standard has it.
