@@ -10,7 +10,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 )
 
-// Stats returns what a sandbox uses, and its last hour. It is no use of the sandbox.
+// Stats returns what a sandbox uses, and its last hour. Asking does not count as a use of it.
 func (c *Client) Stats(ctx context.Context, ref string) (*v1.SandboxStats, error) {
 	s := new(v1.SandboxStats)
 	_, err := c.call(ctx, request{method: "GET", path: of(ref, "/stats")}, s)

@@ -96,7 +96,7 @@ func names() string {
 // Amounts are so much of each resource. As quotas, zero is no bound.
 type Amounts [resources]float64
 
-// Parse returns amounts that are given by name. Another name, or an amount that is none, is Invalid, and
+// Parse returns amounts that are given by name. Another name, or a value that is not an amount, is Invalid, and
 // the field is named below field.
 func Parse(field string, given map[string]float64) (Amounts, error) {
 	var a Amounts
@@ -146,7 +146,7 @@ func check(r Resource, v float64) string {
 // Over reports whether use is more than a bound. Sums of cores are not exact, and need not be.
 func Over(use, bound float64) bool { return use > bound*(1+1e-9) }
 
-// Runs reports whether a sandbox is one that runs: it does, or is on the way there or from there. A paused one is none.
+// Runs reports whether a sandbox counts as running: it runs, or is on the way to that or from that. A paused one does not.
 func Runs(s *sandbox.Sandbox) bool {
 	switch s.State {
 	case sandbox.Creating, sandbox.Running, sandbox.Pausing, sandbox.Resuming, sandbox.Stopping, sandbox.Starting:

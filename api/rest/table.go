@@ -316,7 +316,7 @@ func (a *API) operations() []httpapi.Operation {
 		op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
 			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
 			Extend(keyless("twice is as once")),
-		op("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. It is no use of the sandbox.", http.StatusOK, a.getStats),
+		op("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it.", http.StatusOK, a.getStats),
 		op("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up.", http.StatusOK, a.listStats),
 		op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
 		op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),

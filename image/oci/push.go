@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -372,9 +371,4 @@ func notTaken(p place, status int) error {
 		return fault.New(fault.Denied, "the registry %s refuses the image: it answers %d", shown(p.host), status)
 	}
 	return answered(p, "", status)
-}
-
-// Text says how far a push is.
-func (p Pushed) Text() string {
-	return fmt.Sprintf("%s, %.1f MB, of which %.1f were sent", p.Digest, float64(p.Size)/1e6, float64(p.Sent)/1e6)
 }

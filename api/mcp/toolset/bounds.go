@@ -58,7 +58,7 @@ func (p *ProjectShape) String() string {
 	return fmt.Sprintf("your project %s: %s", p.Name, strings.Join(all, ", "))
 }
 
-// project returns the caller's; nil where nobody keeps records of projects.
+// project returns the caller's project, or nil where nobody keeps records of projects.
 func (c *Call) project(ctx context.Context) (*ProjectShape, error) {
 	if c.Projects == nil {
 		return nil, nil
