@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/excerpt"
 	"sandpit.dev/sandbox"
 )
 
@@ -164,6 +165,7 @@ func result(w wire.Result) sandbox.Result {
 		StdoutTruncated: w.StdoutTruncated, StderrTruncated: w.StderrTruncated,
 		StdoutLost: max(0, w.StdoutLost), StderrLost: max(0, w.StderrLost),
 		StdoutCut: cut(w.StdoutCut), StderrCut: cut(w.StderrCut),
+		Stdout: valid(w.Stdout), Stderr: valid(w.Stderr),
 	}
 	if res.ExitCode < -1 || res.ExitCode > 255 {
 		res.ExitCode = 255
@@ -172,6 +174,13 @@ func result(w wire.Result) sandbox.Result {
 		res.Signal = ""
 	}
 	return res
+}
+
+func valid(e *excerpt.Excerpt) *excerpt.Excerpt {
+	if e == nil || !e.Valid() {
+		return nil
+	}
+	return e
 }
 
 func cut(s string) sandbox.Cut {

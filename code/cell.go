@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/internal/excerpt"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
 )
@@ -24,19 +25,20 @@ import (
 // cell is one run of code. A goroutine of the engine's follows it to its end, also
 // when the caller goes away. It has its context's lock, and a use of the sandbox.
 type cell struct {
-	s      *Service
-	u      *engine.Use
-	cc     *codeContext
-	r      Request
-	stdin  []byte // of a shell's command
-	ids    Start  // without Restarted
-	event  *sandbox.Event
-	window engine.Window // on the files that it changes
-	begun  bool          // the kernel has read the code
-	out    Result
-	done   chan struct{} // closed when out and err hold
-	err    error
-	gap    bool // some of its output was lost, since it was not taken in time
+	s        *Service
+	u        *engine.Use
+	cc       *codeContext
+	r        Request
+	stdin    []byte // of a shell's command
+	ids      Start  // without Restarted
+	event    *sandbox.Event
+	window   engine.Window // on the files that it changes
+	begun    bool          // the kernel has read the code
+	out      Result
+	excerpts [2]excerpt.Writer // of its output
+	done     chan struct{}     // closed when out and err hold
+	err      error
+	gap      bool // some of its output was lost, since it was not taken in time
 
 	mu      sync.Mutex
 	sink    *Sink // nil: the caller takes nothing
@@ -289,6 +291,7 @@ func (x *cell) output(ctx context.Context, stream int, b []byte) {
 	} else {
 		x.out.StderrBytes += int64(len(b))
 	}
+	_, _ = x.excerpts[stream].Write(b)
 	if x.collecting() {
 		x.kept.Reserve(ctx, stream, len(b))
 	}
@@ -381,6 +384,7 @@ func (x *cell) conclude(ctx context.Context) {
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Duration = out.ExitCode, out.Signal, out.Cause, out.Duration
 	ev.Detail = sandbox.Clip(outcomeText(out), maxDetail)
 	ev.StdoutBytes, ev.StderrBytes = out.StdoutBytes, out.StderrBytes
+	ev.Stdout, ev.Stderr = x.excerpts[0].Excerpt(), x.excerpts[1].Excerpt()
 	ev.Changes, ev.ChangesTotal = slices.Clone(c.Recorded()), c.Total
 	if ev.Type == sandbox.EventCode {
 		x.s.metrics.cells.WithLabelValues(out.Language, string(out.Status)).Inc()

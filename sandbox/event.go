@@ -3,7 +3,11 @@
 
 package sandbox
 
-import "time"
+import (
+	"time"
+
+	"sandpit.dev/internal/excerpt"
+)
 
 // EventType names what happened: a noun, a dot, and a past participle.
 type EventType string
@@ -97,6 +101,7 @@ type Event struct {
 	StderrBytes     int64
 	StdoutTruncated bool
 	StderrTruncated bool
+	Stdout, Stderr  *excerpt.Excerpt // for the audit log alone; no list of events has them
 	Changes         []FileChange
 	ChangesTotal    int // how many there were, of which Changes may hold fewer
 

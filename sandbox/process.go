@@ -3,7 +3,11 @@
 
 package sandbox
 
-import "time"
+import (
+	"time"
+
+	"sandpit.dev/internal/excerpt"
+)
 
 // ProcessState says whether a process runs.
 type ProcessState string
@@ -48,6 +52,9 @@ type Result struct {
 	StderrLost      int64
 	StdoutCut       Cut // why it is truncated
 	StderrCut       Cut
+
+	// What it wrote, values of secrets masked; nil: it wrote nothing, or what it wrote is not known.
+	Stdout, Stderr *excerpt.Excerpt
 }
 
 // Cut is why a stream is truncated. It is empty from an agent of an earlier build.

@@ -55,7 +55,7 @@ func (s *Server) records(running bool) []wire.Record {
 	s.mu.Unlock()
 	for _, p := range live {
 		if rec := p.snapshot(); !running || rec.State == wire.Running {
-			all = append(all, rec)
+			all = append(all, rec.Brief())
 		}
 	}
 	if !running {
@@ -64,7 +64,7 @@ func (s *Server) records(running bool) []wire.Record {
 				continue
 			}
 			if l, err := s.openLog(id); err == nil {
-				all = append(all, l.rec)
+				all = append(all, l.rec.Brief())
 				l.close()
 			}
 		}

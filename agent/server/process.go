@@ -17,6 +17,7 @@ import (
 
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
+	"sandpit.dev/internal/excerpt"
 )
 
 // process is one command: from the fork on until nothing of it is left.
@@ -78,6 +79,7 @@ type stream struct {
 
 	// Under the process's mu.
 	total, kept, limit int64
+	excerpt            excerpt.Writer
 	cut                string // why it is truncated; "": it is not
 }
 
@@ -217,6 +219,7 @@ func (p *process) output(st *stream, b []byte) {
 	defer p.mu.Unlock()
 	n := int64(len(b) - wire.LogHeaderLen)
 	st.total += n
+	_, _ = st.excerpt.Write(b[wire.LogHeaderLen:])
 	keep, why := min(n, st.limit-st.kept), wire.CutLimit
 	if keep > 0 {
 		if kept := p.log.output(b[:wire.LogHeaderLen+keep], st.t, now); kept < keep {

@@ -44,9 +44,11 @@ func (p *process) resultLocked(status unix.WaitStatus, now time.Time) *wire.Resu
 func (p *process) countLocked(res *wire.Result) {
 	if st := p.streams[0]; st != nil {
 		res.StdoutBytes, res.StdoutTruncated, res.StdoutCut, res.StdoutLost = st.total, st.cut != "", st.cut, st.total-st.kept
+		res.Stdout = st.excerpt.Excerpt()
 	}
 	if st := p.streams[1]; st != nil {
 		res.StderrBytes, res.StderrTruncated, res.StderrCut, res.StderrLost = st.total, st.cut != "", st.cut, st.total-st.kept
+		res.Stderr = st.excerpt.Excerpt()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/excerpt"
 )
 
 // The ops of a call. Each says what goes out after Call and what comes back
@@ -248,6 +249,16 @@ type Record struct {
 	LastSeq  int64     `json:"last_seq,omitempty"`
 }
 
+// Brief returns the record without what the process wrote, as lists have it.
+func (r Record) Brief() Record {
+	if r.Result != nil && (r.Result.Stdout != nil || r.Result.Stderr != nil) {
+		res := *r.Result
+		res.Stdout, res.Stderr = nil, nil
+		r.Result = &res
+	}
+	return r
+}
+
 // Result is how a process ended.
 type Result struct {
 	ExitCode        int       `json:"exit_code"`
@@ -264,6 +275,10 @@ type Result struct {
 	StderrLost      int64     `json:"stderr_lost,omitempty"`
 	StdoutCut       string    `json:"stdout_cut,omitempty"` // why it is truncated, one of the words below
 	StderrCut       string    `json:"stderr_cut,omitempty"`
+
+	// What it wrote, values of secrets masked; not in lists.
+	Stdout *excerpt.Excerpt `json:"stdout,omitempty"`
+	Stderr *excerpt.Excerpt `json:"stderr,omitempty"`
 }
 
 // Why a stream is truncated.

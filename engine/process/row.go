@@ -62,6 +62,7 @@ func Close(ev *sandbox.Event, r *sandbox.Result) {
 	ev.Duration = r.Duration
 	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
 	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
+	ev.Stdout, ev.Stderr = r.Stdout, r.Stderr
 }
 
 // CommandLine returns a command as a person would type it.
