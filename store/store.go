@@ -42,6 +42,7 @@ type Tx interface {
 	Settings() Settings
 	Usage() Usage
 	Projects() Projects
+	Audit() Audit
 	UnownedArchives() UnownedArchives
 }
 

@@ -31,6 +31,7 @@ const (
 	cursorEvents    byte = 'e'
 	cursorSnapshots byte = 'd' // of a disk
 	cursorRuns      byte = 'r'
+	cursorAudit     byte = 'a'
 	maxCursor            = 128 // characters; ours are shorter
 )
 

@@ -39,6 +39,7 @@ func (t *tx) Pools() store.Pools         { return poolSizes{t} }
 func (t *tx) Settings() store.Settings   { return settings{t} }
 func (t *tx) Usage() store.Usage         { return usage{t} }
 func (t *tx) Projects() store.Projects   { return projects{t} }
+func (t *tx) Audit() store.Audit         { return audit{t} }
 
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
 func (t *tx) UnownedArchives() store.UnownedArchives { return unownedArchives{t} }

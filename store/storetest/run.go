@@ -42,6 +42,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Usage", usageRecords},
 		{"UsageMeters", usageMeters},
 		{"Projects", projectRecords},
+		{"Audit", auditRows},
+		{"AuditRetention", auditRetention},
 		{"NetworkRequests", networkRequestRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},
