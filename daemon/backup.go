@@ -38,7 +38,7 @@ const (
 )
 
 // keyFiles are the files of the data directory that a backup has in its parts keys/….
-var keyFiles = [...]string{SecretsKeyFile, PreviewKeyFile, AdminTokenFile}
+var keyFiles = [...]string{SecretsKeyFile, PreviewKeyFile, AdminTokenFile, AuditKeyFile}
 
 // maxKeyFile bounds each of them.
 const maxKeyFile = 1 << 20

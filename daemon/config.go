@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,6 +52,7 @@ type Config struct {
 	MCP     MCPConfig     `yaml:"mcp"`
 	Runs    RunsConfig    `yaml:"runs"`
 	Events  EventsConfig  `yaml:"events"`
+	Audit   AuditConfig   `yaml:"audit"`
 	Answers AnswersConfig `yaml:"answers"`
 	Archive ArchiveConfig `yaml:"archive"`
 	Network NetworkConfig `yaml:"network"`
@@ -356,7 +358,7 @@ func (c *Config) Check() error {
 	if err := c.Runs.check(); err != nil {
 		return err
 	}
-	if err := c.Events.check(); err != nil {
+	if err := cmp.Or(c.Events.check(), c.Audit.check()); err != nil {
 		return err
 	}
 	if err := c.Answers.check(); err != nil {

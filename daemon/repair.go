@@ -69,7 +69,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 	for _, d := range host.Private(place(host, cfg.Data, namespace)) {
 		r.directory("data/"+d.Name, d.Path)
 	}
-	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
+	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, AuditKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))

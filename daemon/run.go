@@ -176,7 +176,16 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	quotas, err := cfg.openQuotas(ctx, db, drivers)
+	audited, err := cfg.openAudit(ctx, db, self.ID, secrets, opts.Version, log)
+	if err != nil {
+		return err
+	}
+	down.Add(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditCloses)
+		defer cancel()
+		report(log, "close the audit log", audited.Close(ctx))
+	})
+	quotas, err := cfg.openQuotas(ctx, audited.Store(), drivers)
 	if err != nil {
 		return err
 	}
@@ -249,7 +258,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
-		rates: rates, issuers: issuers, usage: used, stats: stats,
+		rates: rates, issuers: issuers, usage: used, stats: stats, audit: audited,
 	})
 	if err != nil {
 		return err
@@ -275,6 +284,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error { return used.Run(ctx) })
+	group.Go(func() error { return audited.Run(ctx) })
 	group.Go(func() error { return stats.Run(ctx) })
 	group.Go(func() error {
 		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {

@@ -27,6 +27,7 @@ import (
 	"sandpit.dev/api/rest"
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/api/service"
+	"sandpit.dev/audit/recorder"
 	"sandpit.dev/code"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/fleet"
@@ -71,6 +72,7 @@ type surfaceParts struct {
 	issuers        *issuer.Set
 	projects       *projects.Service
 	usage          *usage.Recorder
+	audit          *recorder.Recorder
 	stats          *meter.Service
 	switches       *logSwitches
 	mcp            MCPConfig
@@ -98,7 +100,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	known := credentials{p.tokens, p.issuers}
 	resources := p.resources()
 	g, err := guard.New(guard.Options{
-		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load, Project: p.hasProject,
+		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load, Project: p.hasProject, Record: p.audit.Answered,
 	})
 	if err != nil {
 		return surfaces{}, err
@@ -111,7 +113,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
-	services.Usage, services.Stats = p.usage, p.stats
+	services.Usage, services.Stats, services.Audit = p.usage, p.stats, p.audit
 	services.Fleet = fleet.New(p.engine)
 	services.Projects = p.projects
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
@@ -119,7 +121,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Descriptions: p.mcp.descriptions(), Runs: p.runDefaults, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Record: p.audit.Answered, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Descriptions: p.mcp.descriptions(), Runs: p.runDefaults, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

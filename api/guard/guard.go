@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/ratelimit"
 )
@@ -54,6 +55,8 @@ type Options struct {
 	// Observe is called for every finished request. The route is the pattern that matched ("GET
 	// /v1/sandboxes/{id}"), or "" if none did: never a path that a caller chose. It may be nil.
 	Observe func(Observation)
+	// Record is called for every finished request, for the audit log. It may be nil.
+	Record func(context.Context, *audit.Operation, audit.Answer)
 	// Project returns fault.NotFound for a project that there is not, where the server's own
 	// administrator names one by ProjectHeader; nil: any is.
 	Project func(ctx context.Context, name string) error
@@ -88,6 +91,7 @@ type Guard struct {
 	log     *slog.Logger
 	observe func(Observation)
 	logAll  func() bool
+	record  func(context.Context, *audit.Operation, audit.Answer)
 	project func(context.Context, string) error
 
 	resources []string
@@ -103,7 +107,7 @@ func New(o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
-		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, project: o.Project,
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, record: o.Record, project: o.Project,
 		resources: o.Resources, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
@@ -137,6 +141,7 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 	return g.wrap(g.checkSite, func(w *response, r *http.Request) {
 		caller, valid, release, err := g.authenticate(w, r)
 		if err != nil {
+			w.pass.operation.Caller = access.Caller{Via: via, RequestID: w.pass.id, Address: address(r)}
 			Error(w, r, err)
 			return
 		}
@@ -149,6 +154,7 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 			return
 		}
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
+		w.pass.operation.Caller = caller
 		if err := g.rates.admit(caller, time.Now()); err != nil {
 			Error(w, r, err)
 			return
@@ -209,7 +215,7 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), resources: g.resources}
-		r = r.WithContext(context.WithValue(r.Context(), passKey{}, p))
+		r = r.WithContext(audit.With(context.WithValue(r.Context(), passKey{}, p), &p.operation))
 		w := &response{ResponseWriter: rw, pass: p}
 		h := w.Header()
 		h.Set("X-Request-Id", p.id)
@@ -252,6 +258,8 @@ type pass struct {
 	valid  context.Context // ends with the caller's token; nil without a caller
 	err    error           // what [Error] answered, for the log
 	asked  bool            // and it is what was asked for, see [NotYet]
+
+	operation audit.Operation // that it asks for, for the audit log
 
 	resources []string // see [Options]
 }

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -69,6 +70,12 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	took := time.Since(began)
 	if g.observe != nil {
 		g.observe(Observation{Method: method(r.Method), Route: r.Pattern, Status: status, Duration: took, BytesOut: w.bytes})
+	}
+	if g.record != nil {
+		g.record(r.Context(), &w.pass.operation, audit.Answer{
+			Type: audit.Call, Path: sandbox.Clip(r.URL.EscapedPath(), maxLoggedPath), Status: status, Err: w.pass.err, Took: took, Bytes: w.bytes,
+			Presented: len(r.Header["Authorization"]) > 0,
+		})
 	}
 	level := slog.LevelDebug
 	switch {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/spelling"
@@ -142,6 +143,9 @@ func (h *Handler) serve(o Operation) http.Handler {
 				return
 			}
 			c.Caller = caller
+			if told := audit.Of(r.Context()); told != nil {
+				told.Name, told.Recorded, told.Target = o.ID, o.reads || o.Method != http.MethodGet, r.PathValue("id")
+			}
 		}
 		c.Room = h.o.Memory.Open(c.Caller.Project)
 		defer c.Room.Close()

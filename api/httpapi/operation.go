@@ -21,6 +21,7 @@ type Operation struct {
 	in    *binder      // what is read from the request
 	out   reflect.Type // what is answered as JSON; nil: nothing
 	open  bool         // needs no token
+	reads bool         // content, see ReadsContent
 	serve func(*Call) error
 
 	// For the document only.
@@ -100,6 +101,10 @@ func (o *Operation) Serve(c *Call) error { return o.serve(c) }
 
 // Open returns the operation as one that needs no token, if open is set.
 func (o Operation) Open(open bool) Operation { o.open = open; return o }
+
+// ReadsContent returns the operation as one whose answer has what is in sandboxes, or what ran in them: the audit log
+// tells of it, as it does of all that are not a GET.
+func (o Operation) ReadsContent() Operation { o.reads = true; return o }
 
 // Extend returns the operation with its Extension.
 func (o Operation) Extend(v any) Operation { o.Extension = v; return o }

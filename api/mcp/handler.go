@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/api/service"
+	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runs"
@@ -27,7 +28,9 @@ type Options struct {
 	Services service.Services // required
 	// Caller tells who makes the request that a context belongs to, as the guard in
 	// front found it. Required. Its error is answered with 401.
-	Caller  func(context.Context) (access.Caller, error)
+	Caller func(context.Context) (access.Caller, error)
+	// Record is called for every call of a tool, for the audit log. It may be nil.
+	Record  func(context.Context, *audit.Operation, audit.Answer)
 	Version string       // for clients to show
 	Groups  []string     // of tools, that are switched on and off; see toolset.Groups
 	Profile string       // of requests for which neither path nor token names one; "": sandpit.Name
@@ -76,6 +79,7 @@ type Handler struct {
 	transport *transport.Handler
 	services  service.Services
 	caller    func(context.Context) (access.Caller, error)
+	record    func(context.Context, *audit.Operation, audit.Answer)
 	log       *slog.Logger
 	logs      Logs
 	groups    []string
@@ -104,7 +108,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		services: o.Services, caller: o.Caller, log: o.Logger, logs: o.Logs, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		services: o.Services, caller: o.Caller, record: o.Record, log: o.Logger, logs: o.Logs, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {

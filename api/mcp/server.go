@@ -7,12 +7,14 @@ import (
 	"context"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/mcp/transport"
+	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 )
 
@@ -101,6 +103,8 @@ func refuseHidden(h *Handler, hidden map[string]*toolset.Tool) mcp.Middleware {
 			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 				if t := hidden[r.Params.Name]; t != nil {
 					c := h.call(transport.CallOf(r), t)
+					_, tell := h.audited(ctx, c)
+					defer tell()
 					return c.Failure(ctx, c.Caller.Require(access.SandboxesWrite)), nil
 				}
 			}
@@ -119,6 +123,8 @@ func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *toolse
 	ctx, by, done := h.transport.Begin(ctx, req)
 	defer done()
 	c := h.call(by, t)
+	ctx, tell := h.audited(ctx, c)
+	defer tell()
 	defer func() {
 		if v := recover(); v != nil {
 			c.Log.ErrorContext(ctx, "a tool panicked", "tool", t.Name, "panic", v, "stack", string(debug.Stack()))
@@ -149,6 +155,18 @@ func (h *Handler) serve(ctx context.Context, req *mcp.CallToolRequest, t *toolse
 	return a.Result()
 }
 
+// audited returns the context of a call that the audit log tells of, and what tells it at the end.
+func (h *Handler) audited(ctx context.Context, c *toolset.Call) (context.Context, func()) {
+	if h.record == nil {
+		return ctx, func() {}
+	}
+	o, began := &audit.Operation{Caller: c.Caller, Name: c.Tool.Name, Recorded: true}, time.Now()
+	return audit.With(ctx, o), func() {
+		o.Target = c.Ref
+		h.record(ctx, o, audit.Answer{Type: audit.Tool, Err: c.Failed, Took: time.Since(began)})
+	}
+}
+
 // narrowTools hides from a caller the groups that its token's scopes leave out.
 // The list depends on the token alone, so that it is the same each time.
 func narrowTools(h *Handler, groups map[string]*toolset.Tool) mcp.Middleware {
@@ -158,6 +176,8 @@ func narrowTools(h *Handler, groups map[string]*toolset.Tool) mcp.Middleware {
 			if r, ok := req.(*mcp.CallToolRequest); ok && r.Params != nil {
 				if t := groups[r.Params.Name]; t != nil && !caller.SeesTools(t.Group) {
 					c := h.call(transport.CallOf(r), t)
+					_, tell := h.audited(ctx, c)
+					defer tell()
 					return c.Failure(ctx, fault.New(fault.Denied, "the tool %s needs the scope %s, and the scopes of the token %q narrow it to other tools", t.Name, access.ToolScope(t.Group), caller.Actor).
 						WithRemedy("work with the tools that are listed, or use a token that has the scope")), nil
 				}

@@ -5,6 +5,7 @@ package rest
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"sandpit.dev/api/filelink"
@@ -78,6 +79,13 @@ func New(o Options) (*API, error) {
 		a.maxFile = guard.DefaultMaxBody
 	}
 	ops := a.operations()
+	for _, name := range contentOperations() {
+		i := slices.IndexFunc(ops, func(o httpapi.Operation) bool { return o.ID == name })
+		if i < 0 {
+			return nil, fault.New(fault.Internal, "there is no operation %s that reads content", name)
+		}
+		ops[i] = ops[i].ReadsContent()
+	}
 	doc, err := document(o.Version).Make(ops)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the OpenAPI document cannot be made")

@@ -34,3 +34,6 @@ func (a *API) Posts() map[string]string {
 	}
 	return out
 }
+
+// ContentOperations are those that the audit log tells of though they are GETs.
+func ContentOperations() []string { return contentOperations() }

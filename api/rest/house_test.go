@@ -58,7 +58,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	s := enginetest.Start(t, t.TempDir())
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
-	guarded.Tokens = tokens
+	guarded.Tokens, guarded.Record = tokens, s.Audit.Answered
 	g, err := guard.New(guarded)
 	must(t, err)
 	presets, err := preset.New(preset.Options{})
@@ -66,6 +66,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
 	o.Services.Stats = meter.New(s.Store, nil, meter.Options{})
+	o.Services.Audit = s.Audit
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)

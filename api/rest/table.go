@@ -6,6 +6,7 @@ package rest
 import (
 	"net/http"
 	"reflect"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
@@ -319,6 +320,20 @@ func (a *API) operations() []httpapi.Operation {
 		op("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it.", http.StatusOK, a.getStats),
 		op("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up.", http.StatusOK, a.listStats),
 		op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
+		op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
+		raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).
+			Media("", v1.AuditType),
+		op("verifyAudit", "POST /audit/verify", "Check that no row of the audit log was changed, removed, added or moved. Needs the scope server:admin.", http.StatusOK, a.verifyAudit).
+			Extend(keyless("it changes nothing")),
+		op("pruneAudit", "POST /audit/prune", "Delete the rows of the audit log before a time. A signed checkpoint says where the rest begins. Needs the scope server:admin.", http.StatusOK, a.pruneAudit).
+			Example(v1.PruneAudit{Before: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), DryRun: true}).
+			Extend(keyless("twice is as once")),
+		op("sandboxLogs", "GET /sandboxes/{id}/logs", "List what ran and was done in a sandbox, newest first, from the audit log in the form of the MCP Gateway.", http.StatusOK, a.sandboxLogs),
+		raw("exportSandboxLogs", "GET /sandboxes/{id}/logs/export", "Get the audit log of a sandbox as a file.", http.StatusOK, a.exportSandboxLogs).
+			Media("", v1.AuditType),
+		op("observabilityLogs", "GET /observability/logs", "List what ran and was done in the project's sandboxes, newest first, in the form of the MCP Gateway.", http.StatusOK, a.observabilityLogs),
+		raw("exportObservabilityLogs", "GET /observability/logs/export", "Get the audit log as a file, by the filters of the MCP Gateway.", http.StatusOK, a.exportObservabilityLogs).
+			Media("", v1.AuditType),
 		op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
 		op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
 			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),

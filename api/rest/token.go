@@ -148,3 +148,12 @@ func scopesOf(scopes []access.Scope) []string {
 	}
 	return out
 }
+
+// Tokens makes, lists, rotates and ends bearer tokens; *bearer.Authority does. It checks
+// the caller's rights. An empty project is all that the caller manages.
+type Tokens interface {
+	Create(context.Context, access.Caller, bearer.NewToken) (access.Token, bearer.Secret, error)
+	Rotate(ctx context.Context, c access.Caller, project, idOrName string, grace time.Duration) (access.Token, bearer.Secret, error)
+	List(ctx context.Context, c access.Caller, project string) ([]*access.Token, error)
+	Delete(ctx context.Context, c access.Caller, project, idOrName string) error
+}

@@ -31,6 +31,7 @@ type Services struct {
 	Fleet       Fleet     // nil: nobody sees the sandboxes of all projects
 	Projects    Projects  // nil: nobody keeps records of projects
 	Usage       Usage     // nil: nobody adds up what is used
+	Audit       Audit     // nil: there is no audit log
 	Stats       Stats     // nil: nobody reads what is in use
 	Versions    *Versions
 	Server      Server

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/audits"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/fleet"
 	"sandpit.dev/cmd/sandpit/internal/output"
@@ -81,7 +82,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))
 	add(groupAgents, newMCP(a), newConnect(a), newSkill(a), listOf("skills", newSkill(a), newSkillLs(a)), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), usage.NewStats(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
+	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), usage.NewStats(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root
 }
 

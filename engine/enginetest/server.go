@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/audit"
+	"sandpit.dev/audit/recorder"
 	"sandpit.dev/blob/dir"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
@@ -35,7 +37,8 @@ const Version = "v0.0.0-test"
 type Server struct {
 	Host   *memory.Host
 	Store  *sqlstore.Store
-	Quotas *quota.Keeper // over Store, as the engine has it
+	Audit  *recorder.Recorder // over Store, as the engine has it
+	Quotas *quota.Keeper      // over that
 	Keys   *keyed.Keys
 	Engine *engine.Engine
 	Runs   *runs.Runner
@@ -92,14 +95,18 @@ func start(t testing.TB, dir string, r runs.Options, made templates.Options, cha
 			t.Error("closing the store:", err)
 		}
 	})
-	quotas, err := quota.Open(context.Background(), st, quota.Options{}, access.DefaultProject)
+	log, err := recorder.Open(context.Background(), st, recorder.Options{Writer: "test", Key: audit.NewKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	quotas, err := quota.Open(context.Background(), log.Store(), quota.Options{}, access.DefaultProject)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if made.Resolve == nil {
 		made.Resolve = Images{}.Resolve
 	}
-	s := &Server{Host: host, Store: st, Quotas: quotas, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
+	s := &Server{Host: host, Store: st, Audit: log, Quotas: quotas, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s
 }
@@ -151,9 +158,10 @@ func (s *Server) serve() {
 // run runs the engine and its keys until stop is called.
 func (s *Server) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
+	ended := make(chan error, 3)
 	go func() { ended <- s.Engine.Run(ctx, s.Runs.Resume, s.Creator.Templates.Resume) }()
 	go func() { ended <- s.Keys.Run(ctx) }()
+	go func() { ended <- s.Audit.Run(ctx) }()
 	return sync.OnceFunc(func() {
 		cancel()
 		for range cap(ended) {

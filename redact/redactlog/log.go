@@ -59,6 +59,9 @@ func (l *Log) Add(secrets ...redact.Secret) {
 	l.order = slices.Delete(l.order, 0, n)
 }
 
+// Redact returns text without the values.
+func (l *Log) Redact(text string) string { return l.known.String(text) }
+
 // Handler returns a handler that passes records to h without the values.
 func (l *Log) Handler(h slog.Handler) slog.Handler {
 	return logHandler{Handler: h, known: l.known}

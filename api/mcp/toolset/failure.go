@@ -19,6 +19,7 @@ import (
 // Failure is the result for what could not be done. Everything that a model
 // needs is in the text: the cause, what was sent, the next call.
 func (c *Call) Failure(ctx context.Context, err error) *mcp.CallToolResult {
+	c.Failed = err
 	return &mcp.CallToolResult{
 		IsError: true,
 		Content: []mcp.Content{&mcp.TextContent{Text: c.explain(ctx, err)}},

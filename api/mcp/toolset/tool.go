@@ -47,6 +47,7 @@ type Call struct {
 	Progress *Progress
 	Ref      string        // the sandbox that it works in, once known
 	AskWait  time.Duration // how long the call may wait for a person
+	Failed   error         // what Failure told of; nil: it was not called
 
 	Links    *filelink.Links // to files; nil: there are none
 	Previews Previews        // nil: there are none to ports

@@ -1,0 +1,236 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/audit"
+	"sandpit.dev/fault"
+	"sandpit.dev/store"
+)
+
+const (
+	pruneEvery = 10 * time.Minute
+	pruneBatch = 256
+	// pruneRest is how much longer than its batch the pruning rests after it.
+	pruneRest = 3
+)
+
+// Prune deletes the rows of a time before one, of all chains but for the newest of each, and returns how many there
+// are or, with dry, would be. A signed checkpoint says where what is left begins.
+func (r *Recorder) Prune(ctx context.Context, c access.Caller, before time.Time, dry bool) (n int, err error) {
+	if err := c.Require(access.ServerAdmin); err != nil {
+		return 0, err
+	}
+	if before.IsZero() || before.After(r.now()) {
+		return 0, fault.InvalidField("before", "%s is not a time in the past", before.UTC().Format(time.RFC3339))
+	}
+	if dry {
+		err := r.store.View(ctx, func(tx store.Tx) (err error) {
+			n, err = tx.Audit().Count(store.AuditQuery{Until: before})
+			return err
+		})
+		return n, err
+	}
+	return r.prune(ctx, func(tx store.Tx, writer string) (*store.AuditRow, error) {
+		return tx.Audit().Old(writer, before, pruneBatch)
+	})
+}
+
+// pruneNow deletes what is too old or too many, and logs what goes wrong.
+func (r *Recorder) pruneNow(ctx context.Context) {
+	before := r.now().Add(-r.o.Keep)
+	n, err := r.prune(ctx, func(tx store.Tx, writer string) (*store.AuditRow, error) {
+		row, err := tx.Audit().Old(writer, before, pruneBatch)
+		if err != nil || row != nil {
+			return row, err
+		}
+		return tx.Audit().Surplus(writer, r.o.Count, pruneBatch)
+	})
+	switch {
+	case err != nil && ctx.Err() == nil:
+		r.log.Error("rows of the audit log that are too old or too many cannot be deleted now; it is tried again", "error", err)
+	case n > 0:
+		r.log.Info("rows of the audit log that were too old or too many were deleted", "rows", n)
+	}
+}
+
+// prune deletes rows up to what last returns, batch by batch, until that is nil or the newest row is reached.
+func (r *Recorder) prune(ctx context.Context, last func(tx store.Tx, writer string) (*store.AuditRow, error)) (deleted int, err error) {
+	r.pages.Lock()
+	defer r.pages.Unlock()
+	var writers []string
+	err = r.store.View(ctx, func(tx store.Tx) (err error) {
+		writers, err = tx.Audit().Writers()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, writer := range writers {
+		for {
+			began := time.Now()
+			var n int
+			err := r.store.Update(ctx, func(tx store.Tx) (err error) {
+				n, err = r.pruneBatch(tx, writer, last)
+				return err
+			})
+			if err != nil {
+				return deleted, err
+			}
+			if n == 0 {
+				break
+			}
+			deleted += n
+			t := time.NewTimer(pruneRest * time.Since(began))
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return deleted, ctx.Err()
+			}
+		}
+	}
+	return deleted, nil
+}
+
+// pruneBatch deletes one batch, with a checkpoint of its last row.
+func (r *Recorder) pruneBatch(tx store.Tx, writer string, last func(store.Tx, string) (*store.AuditRow, error)) (int, error) {
+	row, err := last(tx, writer)
+	if err != nil || row == nil {
+		return 0, err
+	}
+	// The newest row stays, so that the chain goes on from it.
+	newest, _, err := tx.Audit().Last(writer)
+	if err != nil {
+		return 0, err
+	}
+	if row.Seq >= newest {
+		before, err := tx.Audit().Chain(writer, max(0, newest-2), 1)
+		if err != nil || len(before) == 0 || before[0].Seq >= newest {
+			return 0, err
+		}
+		row = before[0]
+	}
+	h, ok := audit.HashOf(row.Hash)
+	if !ok {
+		return 0, fault.New(fault.Unavailable, "row %d of the audit log has no hash: the records are damaged", row.Seq)
+	}
+	n, err := tx.Audit().Prune(writer, row.Seq)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	start := r.sign(audit.Checkpoint{Kind: audit.Start, Writer: writer, Seq: row.Seq, Hash: h, At: r.now()})
+	return n, tx.Audit().Mark(start)
+}
+
+// Verify checks all rows that are kept against their chains and signatures, and the columns that queries are answered by
+// against the rows.
+func (r *Recorder) Verify(ctx context.Context, c access.Caller) (*audit.Report, error) {
+	if err := c.Require(access.ServerAdmin); err != nil {
+		return nil, err
+	}
+	key := r.o.Key.Public()
+	v := audit.NewVerifier(key, nil)
+	report := &audit.Report{Key: key, At: r.now(), Complete: true}
+	err := r.walk(ctx, v.Checkpoint, func(row *store.AuditRow, hash audit.Hash) error {
+		rec, err := v.Row(row.Body, hash)
+		if err != nil {
+			return err
+		}
+		if !agree(row, rec) {
+			return fault.New(fault.Invalid, "row %d of %.40q is not what its columns say: they were changed", row.Seq, row.Writer)
+		}
+		report.Add(rec)
+		return nil
+	})
+	if err == nil {
+		report.Chains, err = v.Finish()
+	}
+	return report, err
+}
+
+func agree(row *store.AuditRow, r *audit.Record) bool {
+	return row.Writer == r.Writer && row.Seq == r.Seq && row.At.Equal(r.At) && row.Type == r.Type && row.Outcome == string(r.Outcome) &&
+		row.Project == r.Project && row.Sandbox == r.Sandbox && row.Token == r.Token && row.Actor == r.Actor
+}
+
+// Key returns the key that checkpoints and exports are signed by.
+func (r *Recorder) Key() audit.PublicKey { return r.o.Key.Public() }
+
+// walk gives the checkpoints and the rows of all chains, No rows are
+// deleted meanwhile.
+func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) error, each func(*store.AuditRow, audit.Hash) error) error {
+	r.pages.RLock()
+	defer r.pages.RUnlock()
+	if err := r.flush(ctx, true); err != nil {
+		return err
+	}
+	var writers []string
+	marks := make(map[string][]audit.Checkpoint)
+	last := make(map[string]int64)
+	err := r.store.View(ctx, func(tx store.Tx) (err error) {
+		if writers, err = tx.Audit().Writers(); err != nil {
+			return err
+		}
+		for _, w := range writers {
+			all, err := tx.Audit().Marks(w)
+			if err != nil {
+				return err
+			}
+			for _, m := range all {
+				h, ok := audit.HashOf(m.Hash)
+				if !ok {
+					return fault.New(fault.Invalid, "the checkpoint of row %d of %.40q has no hash", m.Seq, w)
+				}
+				marks[w] = append(marks[w], audit.Checkpoint{Kind: audit.Kind(m.Kind), Writer: w, Seq: m.Seq, Hash: h, At: m.At, Signature: m.Signature})
+			}
+			slices.Reverse(marks[w]) // start before head
+			if last[w], _, err = tx.Audit().Last(w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range writers {
+		for _, m := range marks[w] {
+			if err := checkpoint(m); err != nil {
+				return err
+			}
+		}
+		for after := int64(0); after < last[w]; {
+			var rows []*store.AuditRow
+			err := r.store.View(ctx, func(tx store.Tx) (err error) {
+				rows, err = tx.Audit().Chain(w, after, batch)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if len(rows) == 0 {
+				return fault.New(fault.Invalid, "the rows of %.40q end before row %d", w, last[w])
+			}
+			for _, row := range rows {
+				if after = row.Seq; row.Seq > last[w] {
+					break
+				}
+				h, ok := audit.HashOf(row.Hash)
+				if !ok {
+					return fault.New(fault.Invalid, "row %d of %.40q has no hash", row.Seq, w)
+				}
+				if err := each(row, h); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
