@@ -189,7 +189,7 @@ func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.Net
 	}
 	news := make(chan *egress.Entry, waitingNews)
 	journal := egress.NewJournal(func(x egress.Entry) {
-		if x.Reason == policy.Allowed || x.Learned {
+		if x.Secret == "" && (x.Reason == policy.Allowed || x.Learned) {
 			return
 		}
 		select {
@@ -285,6 +285,9 @@ func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egre
 		for i, x := range batch {
 			ev := core.System.Event(sandbox.EventNetworkRefused, s, x.First)
 			ev.OK, ev.Detail = false, sandbox.Clip(x.Protocol+": "+x.Explain(), sandbox.MaxEventDetail)
+			if x.Secret != "" {
+				ev.Type, ev.OK, ev.Detail = sandbox.EventSecretUsed, true, x.Secret+" in a request to "+x.Name
+			}
 			events[i] = ev
 		}
 		cctx, cancel := core.Aside(ctx)

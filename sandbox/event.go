@@ -50,6 +50,7 @@ const (
 
 	EventSecret        EventType = "secret.set"     // Detail has its name and hosts; Sandbox is empty for a project's
 	EventSecretDeleted EventType = "secret.deleted" // likewise
+	EventSecretUsed    EventType = "secret.used"    // the first request to a host that it was put into; Detail has its name and the host
 
 	EventSkill          EventType = "skill.created"   // ProcessID is the skill's id; Sandbox is empty, as of the next two
 	EventSkillReplaced  EventType = "skill.replaced"  // by another package

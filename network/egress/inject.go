@@ -319,6 +319,9 @@ func (i *injection) rewrite(p *httputil.ProxyRequest) {
 	}
 	out.Trailer = nil // servers differ in what they take from there
 	i.bound.put(out.Header)
+	for _, p := range i.bound.puts {
+		i.g.journal.use(p.secret, i.name)
+	}
 }
 
 const webSocket = "websocket"

@@ -406,3 +406,22 @@ func TestEarlyHints(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestTheFirstUseOfASecretForAHostIsNews(t *testing.T) {
+	var told []string
+	j := NewJournal(func(e Entry) { told = append(told, e.Secret+" "+e.Name) })
+	for range 3 {
+		j.use("KEY", "one.example")
+		j.use("KEY", "two.example")
+		j.use("OTHER", "one.example")
+	}
+	for i := range 2 * maxEntries {
+		j.use("KEY", fmt.Sprintf("h%d.example", i))
+	}
+	if len(told) != maxEntries || !slices.Equal(told[:3], []string{"KEY one.example", "KEY two.example", "OTHER one.example"}) {
+		t.Errorf("%d were told, first %q", len(told), told[:3])
+	}
+	if entries, _ := j.Entries(); len(entries) != 0 {
+		t.Errorf("it is among what was tried: %+v", entries)
+	}
+}

@@ -21,6 +21,7 @@ type Entry struct {
 	Port     uint16
 	Reason   policy.Reason // why it was refused; empty: it was not
 	Learned  bool          // it was let through, though the policy has no place for it
+	Secret   string        // of news: that a request to Name has this secret in it; no list of entries has it
 	Count    int64
 	First    time.Time
 	Last     time.Time
@@ -47,7 +48,11 @@ type Journal struct {
 	mu      sync.Mutex
 	entries map[what]*Entry
 	dropped int64
+	used    map[use]struct{} // of which news was told
 }
+
+// use is a secret, and a host that a request with it went to.
+type use struct{ secret, host string }
 
 // NewJournal makes an empty journal. news is told of each entry's first time.
 func NewJournal(news func(Entry)) *Journal {
@@ -80,6 +85,23 @@ func (j *Journal) note(e Entry) {
 	if fresh && j.news != nil {
 		j.news(e)
 	}
+}
+
+// use tells news of the first request to a host that has a secret in it.
+func (j *Journal) use(secret, host string) {
+	of := use{secret, host}
+	j.mu.Lock()
+	_, known := j.used[of]
+	if known || j.news == nil || len(j.used) == maxEntries {
+		j.mu.Unlock()
+		return
+	}
+	if j.used == nil {
+		j.used = make(map[use]struct{})
+	}
+	j.used[of] = struct{}{}
+	j.mu.Unlock()
+	j.news(Entry{Protocol: "tcp", Name: host, Secret: secret, Count: 1, First: time.Now()})
 }
 
 // forget makes room: what was let through goes first, the oldest of it. False: there

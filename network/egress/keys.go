@@ -56,7 +56,7 @@ type binding struct {
 	puts []put
 }
 
-type put struct{ header, text string }
+type put struct{ secret, header, text string }
 
 // binding returns what requests to a name carry; nil: nothing.
 func (k *Keys) binding(name string) *binding {
@@ -72,7 +72,7 @@ func (k *Keys) binding(name string) *binding {
 			out = &binding{keys: k}
 		}
 		if !slices.ContainsFunc(out.puts, func(p put) bool { return sameHeader(p.header, s.Header) }) {
-			out.puts = append(out.puts, put{s.Header, s.HeaderValue(s.Value)})
+			out.puts = append(out.puts, put{s.Name, s.Header, s.HeaderValue(s.Value)})
 		}
 	}
 	return out
