@@ -61,7 +61,10 @@ type Config struct {
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
 	Promises `yaml:",inline"`
-	Pools    []PoolConfig `yaml:"pools"`
+	// Sizes are names for limits of CPU and memory, beside small, medium and large, or in their place; an
+	// empty one removes one.
+	Sizes map[string]SizeConfig `yaml:"sizes"`
+	Pools []PoolConfig          `yaml:"pools"`
 	// Templates are those that all projects have, by name; see docs/templates.md.
 	Templates map[string]TemplateConfig `yaml:"templates"`
 	// DefaultTemplate is that of a create which names neither an image nor a template, in a project

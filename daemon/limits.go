@@ -4,8 +4,10 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -31,9 +33,35 @@ func (c *Config) hostMost() (sandbox.Limits, error) {
 	return c.most(float64(runtime.NumCPU()), int(info.Totalram*uint64(info.Unit)>>20)), nil
 }
 
-// checkLimits checks the defaults, and that the maximum is not below them.
+// SizeConfig is a [sandbox.Size]; an empty one removes that of its name.
+type SizeConfig struct {
+	CPU      float64 `yaml:"cpu_cores"`
+	MemoryMB int     `yaml:"memory_mb"`
+}
+
+// sizes returns the table of sizes, the smallest first.
+func (c *Config) sizes() sandbox.Sizes {
+	all := slices.DeleteFunc(sandbox.DefaultSizes(), func(s sandbox.Size) bool {
+		_, other := c.Sizes[s.Name]
+		return other
+	})
+	for name, s := range c.Sizes {
+		if s != (SizeConfig{}) {
+			all = append(all, sandbox.Size{Name: name, CPU: s.CPU, MemoryMB: s.MemoryMB})
+		}
+	}
+	slices.SortFunc(all, func(a, b sandbox.Size) int {
+		return cmp.Or(cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.MemoryMB, b.MemoryMB), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// checkLimits checks the defaults and the sizes, and that the maximum is not below the defaults.
 func (c *Config) checkLimits() error {
 	if err := c.Limits().Check(); err != nil {
+		return err
+	}
+	if err := c.sizes().Check("sizes"); err != nil {
 		return err
 	}
 	most := c.most(sandbox.MaxCPU, sandbox.MaxMemoryMB)

@@ -258,7 +258,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
-		rates: rates, issuers: issuers, usage: used, stats: stats, audit: audited,
+		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
+		audit: audited,
 	})
 	if err != nil {
 		return err

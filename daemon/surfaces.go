@@ -77,6 +77,7 @@ type surfaceParts struct {
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
+	sizes          sandbox.Sizes
 }
 
 // surfaces is the handler of everything that the server answers over HTTP.
@@ -115,7 +116,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	services.Usage, services.Stats, services.Audit = p.usage, p.stats, p.audit
 	services.Fleet = fleet.New(p.engine)
-	services.Projects = p.projects
+	services.Projects, services.Sizes = p.projects, p.sizes
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

@@ -127,7 +127,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.profiles = append([]toolset.Profile{own}, others(o.Runs)...)
+	h.profiles = append([]toolset.Profile{own}, others(o.Runs, o.Services.SizeTable())...)
 	if err := describe(h.profiles, h.groups, o.Descriptions); err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ import (
 )
 
 // others lists the profiles beside the default one: a new one is a line here.
-func others(d runs.Defaults) []toolset.Profile {
+func others(d runs.Defaults, sizes sandbox.Sizes) []toolset.Profile {
 	return []toolset.Profile{
 		sandboxd.Profile(d),
-		orkestr.Profile(),
+		orkestr.Profile(sizes),
 		daytona.Profile(),
 	}
 }
@@ -33,7 +33,7 @@ func others(d runs.Defaults) []toolset.Profile {
 // Profiles lists their names.
 func Profiles() []string {
 	names := []string{sandpit.Name}
-	for _, p := range others(runs.Defaults{}) {
+	for _, p := range others(runs.Defaults{}, nil) {
 		names = append(names, p.Name)
 	}
 	return names

@@ -50,6 +50,15 @@ func TestCreateSandbox(t *testing.T) {
 	h := open(t)
 	s := h.alice()
 
+	t.Run("ASizeIsCPUAndMemory", func(t *testing.T) {
+		if got := structured[handle](t, call(t, s, "create_sandbox", arguments{"size": "medium"})); got.MemoryMB != 4096 {
+			t.Errorf("got %d MiB, want 4096", got.MemoryMB)
+		}
+		h.wrong(t, "create_sandbox", arguments{"size": "huge"}, `argument size "huge" is not valid; use small, medium, large`)
+		h.wrong(t, "create_sandbox", arguments{"size": "small", "memory_mb": 512}, "argument memory_mb disagrees with size, which is 1024 MiB")
+		h.wrong(t, "create_sandbox", arguments{"size": "small", "cpus": 2}, "argument cpus disagrees with size, which is 1 CPU")
+	})
+
 	t.Run("GivesAHandleThatIsCompleteByItself", func(t *testing.T) {
 		res := call(t, s, "create_sandbox", arguments{"name": "one", "memory_mb": "256", "ttl_minutes": 60, "env": arguments{"A": "b"}})
 		got := structured[handle](t, res)

@@ -22,7 +22,7 @@ type createExec struct {
 func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	var sp httpapi.Spellings
 	r, _ := execRequest(&sp, &in.Body.Exec) // sp has all that is wrong, here and below
-	box, _ := createRequest(sp.Part("sandbox"), &in.Body.Sandbox)
+	box, _ := createRequest(sp.Part("sandbox"), &in.Body.Sandbox, a.SizeTable())
 	if in.Body.Sandbox.Skills != nil {
 		sp.Add("sandbox.skills", "is not taken here; create the sandbox with them, and run the command in it then")
 	}

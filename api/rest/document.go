@@ -112,7 +112,6 @@ func enums() map[string][]any {
 		"Snapshot.status":           {"creating", "ready", "deleting"},
 		"Volume.status":             {"creating", "ready", "deleting"},
 		"DiffChange.action":         {"created", "modified", "deleted"},
-		"CreateSandbox.size":        {"small", "medium", "large", nil},
 		"CreateSandbox.idle_action": {"stop", "pause", nil},
 		"UpdateSandbox.idle_action": {"stop", "pause", nil},
 		"CreateSandbox.ttl_mode":    {"absolute", "sliding", nil},

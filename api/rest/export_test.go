@@ -7,11 +7,12 @@ import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/sandbox"
 )
 
 // CreateRequest makes the engine's request as the route does.
 func CreateRequest(b *v1.CreateSandbox) (engine.CreateRequest, error) {
-	return createRequest(new(httpapi.Spellings), b)
+	return createRequest(new(httpapi.Spellings), b, sandbox.DefaultSizes())
 }
 
 // Posts returns of every operation that is a POST whether it takes an idempotency key, and why

@@ -58,7 +58,7 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 		return v1.SandboxLimits{}, err
 	}
 	out := v1.SandboxLimits{
-		Sizes: sizes(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
+		Sizes: a.sizeList(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
 	}
 	if a.Projects != nil {
 		p, err := a.Projects.Limits(ctx, c.Caller)
@@ -70,10 +70,10 @@ func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Sa
 	return out, nil
 }
 
-// sizes are what the field size stands for.
-func sizes() []v1.Size {
+// sizeList is what the field size stands for.
+func (a *API) sizeList() []v1.Size {
 	var out []v1.Size
-	for _, s := range sandbox.Sizes() {
+	for _, s := range a.SizeTable() {
 		out = append(out, v1.Size{Name: s.Name, CPUCores: s.CPU, MemoryMB: s.MemoryMB})
 	}
 	return out

@@ -31,7 +31,7 @@ type createSandbox struct {
 
 func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1.Sandbox, error) {
 	var sp httpapi.Spellings
-	r, err := createRequest(&sp, &in.Body)
+	r, err := createRequest(&sp, &in.Body, a.SizeTable())
 	if err != nil {
 		return v1.Sandbox{}, err
 	}
@@ -72,7 +72,7 @@ func (a *API) everRan(ctx context.Context, c *call) func(string) (bool, error) {
 }
 
 // createRequest makes the engine's request out of all spellings of a create.
-func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateRequest, error) {
+func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Sizes) (engine.CreateRequest, error) {
 	r := engine.CreateRequest{
 		Env:      httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
 		Metadata: b.Metadata,
@@ -88,7 +88,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 	}
 	cpu, memory := httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB
 	if b.Size != nil {
-		cpu, memory = size(sp, *b.Size, cpu, memory)
+		cpu, memory = size(sp, sizes, *b.Size, cpu, memory)
 	}
 	r.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
@@ -121,21 +121,19 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox) (engine.CreateReq
 }
 
 // size turns a size into limits; limits that are given beside it must agree.
-func size(sp *httpapi.Spellings, name string, cpu *float64, memory *int) (*float64, *int) {
-	for _, s := range sizes() {
-		if s.Name != name {
-			continue
-		}
-		if cpu != nil && *cpu != s.CPUCores {
-			sp.Disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPUCores), sp.Name("cpu_cores"), *cpu)
-		}
-		if memory != nil && *memory != s.MemoryMB {
-			sp.Disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
-		}
-		return &s.CPUCores, &s.MemoryMB
+func size(sp *httpapi.Spellings, sizes sandbox.Sizes, name string, cpu *float64, memory *int) (*float64, *int) {
+	s, err := sizes.Named(name)
+	if err != nil {
+		sp.Take(err)
+		return cpu, memory
 	}
-	sp.Add("size", "%q is not valid; use small, medium or large", sandbox.Clip(name, 80))
-	return cpu, memory
+	if cpu != nil && *cpu != s.CPU {
+		sp.Disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPU), sp.Name("cpu_cores"), *cpu)
+	}
+	if memory != nil && *memory != s.MemoryMB {
+		sp.Disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
+	}
+	return &s.CPU, &s.MemoryMB
 }
 
 // limits checks those that are given: a zero, which is "the default" to the

@@ -9,12 +9,15 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
 )
 
 func TestCreate(t *testing.T) {
@@ -55,6 +58,21 @@ func TestCreate(t *testing.T) {
 			s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"size": name})
 			if got := [2]float64{s.CPUCores, float64(s.MemoryMB)}; got != wantLimits {
 				t.Errorf("%s: got %v, want %v", name, got, wantLimits)
+			}
+		}
+	})
+	t.Run("SizesAreThoseOfTheOperator", func(t *testing.T) {
+		h := open(t, func(o *rest.Options) { o.Services.Sizes = sandbox.Sizes{{Name: "tiny", CPU: 0.5, MemoryMB: 128}} })
+		if s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"size": "tiny", "cpu_cores": 0.5}); s.CPUCores != 0.5 || s.MemoryMB != 128 {
+			t.Errorf("got %v cores and %d MiB", s.CPUCores, s.MemoryMB)
+		}
+		if l := want[v1.SandboxLimits](h, 200, "GET", "/v1/limits", nil); len(l.Sizes) != 1 || l.Sizes[0] != (v1.Size{Name: "tiny", CPUCores: 0.5, MemoryMB: 128}) {
+			t.Errorf("got %v", l.Sizes)
+		}
+		for _, body := range []object{{"size": "small"}, {"size": "tiny", "memory_mb": 129}, {"size": "tiny", "cpu": 1}, {"size": ""}} {
+			p := want[v1.Problem](h, 422, "POST", "/v1/sandboxes", body)
+			if p.Code != "invalid" || !strings.Contains(p.Detail, "tiny") {
+				t.Errorf("%v: got %s: %s", body, p.Code, p.Detail)
 			}
 		}
 	})

@@ -36,7 +36,7 @@ func (a *API) createTemplate(ctx context.Context, c *call, in *createTemplate) (
 		return v1.Template{}, err
 	}
 	var sp httpapi.Spellings
-	r := templateRequest(&sp, &in.Body)
+	r := templateRequest(&sp, &in.Body, a.SizeTable())
 	if err := sp.Err(); err != nil {
 		return v1.Template{}, err
 	}
@@ -57,7 +57,7 @@ func (a *API) createTemplate(ctx context.Context, c *call, in *createTemplate) (
 	return a.oneTemplate(ctx, c, s, t)
 }
 
-func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate) templates.Request {
+func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate, sizes sandbox.Sizes) templates.Request {
 	r := templates.Request{Name: b.Name, Server: b.Server, From: text0(b.FromSnapshot), Spec: template.Spec{
 		Description: text0(b.Description), Image: text0(httpapi.Either(sp, "image", b.Image, "base", b.Base)), Env: b.Env,
 		ForSkills: b.ForSkills, Steps: b.Steps, Start: sandbox.Start{Command: text0(b.Start)},
@@ -67,7 +67,7 @@ func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate) templates.Requ
 	}
 	cpu, memory := b.CPUCores, b.MemoryMB
 	if b.Size != nil {
-		cpu, memory = size(sp, *b.Size, cpu, memory)
+		cpu, memory = size(sp, sizes, *b.Size, cpu, memory)
 	}
 	r.Spec.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.Spec.Network = networkPolicy(sp, b.Network)

@@ -3,7 +3,10 @@
 
 package service
 
-import "sandpit.dev/git"
+import (
+	"sandpit.dev/git"
+	"sandpit.dev/sandbox"
+)
 
 // Services is what a coat is given: what implements each noun.
 type Services struct {
@@ -35,6 +38,15 @@ type Services struct {
 	Stats       Stats     // nil: nobody reads what is in use
 	Versions    *Versions
 	Server      Server
+	Sizes       sandbox.Sizes // nil: those of a server whose operator set none
+}
+
+// SizeTable returns what the name of a size stands for, in every coat.
+func (s *Services) SizeTable() sandbox.Sizes {
+	if s.Sizes == nil {
+		return sandbox.DefaultSizes()
+	}
+	return s.Sizes
 }
 
 // Engine is what implements every noun but those that have a package of their own;

@@ -70,7 +70,7 @@ type CreateTemplate struct {
 	Base         *string `json:"base,omitempty" jsonschema:"the same as image"`
 	FromSnapshot *string `json:"from_snapshot,omitempty" jsonschema:"a snapshot that has a name, by its id or as SANDBOX/NAME: the disk that its sandboxes begin with; it is not deleted before the template"`
 
-	Size     *string  `json:"size,omitempty" jsonschema:"small (1 core, 1024 MiB), medium (2 cores, 4096 MiB) or large (4 cores, 8192 MiB)"`
+	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`

@@ -24,6 +24,7 @@ type making struct {
 	template     string
 	exact        bool
 	from         string
+	size         string
 	cpu          float64
 	memory, disk flags.Megabytes
 	pids         int
@@ -44,6 +45,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
 	f.StringVar(&m.template, "template", "", "what it is made of: a template's name, NAME@VERSION or id; see sandpit template ls")
 	f.BoolVar(&m.exact, "image-exact", false, "refuse an image whose name says something else than what is inside")
+	f.StringVar(&m.size, "size", "", "CPU and memory by name: small, medium or large; see sandpit limits")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
 	f.Var(&m.memory, "memory", "memory (512M, 2G)")
 	f.Var(&m.disk, "disk", "disk (1G)")
@@ -60,6 +62,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	_ = c.RegisterFlagCompletionFunc("template", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		return a.templates().Names(c.Context()), cobra.ShellCompDirectiveNoFileComp
 	})
+	_ = c.RegisterFlagCompletionFunc("size", a.projects().CompleteSize)
 	_ = c.RegisterFlagCompletionFunc("network", cobra.FixedCompletions([]string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
 	_ = c.RegisterFlagCompletionFunc("skill", a.completeSkills)
@@ -70,7 +73,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 func (m *making) request() v1.CreateSandbox {
 	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
-		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), ImageExact: flags.Given(f, "image-exact", m.exact), CPUCores: flags.Given(f, "cpu", m.cpu),
+		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), ImageExact: flags.Given(f, "image-exact", m.exact), Size: flags.Given(f, "size", m.size), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.policy(m.network),

@@ -18,20 +18,21 @@ import (
 
 // LimitsShape is what holds for all sandboxes. Budget is null while nothing is metered.
 type LimitsShape struct {
-	Default        Amounts        `json:"default"`
-	Least          Amounts        `json:"least"`
-	Most           Amounts        `json:"most"`
-	Networks       []string       `json:"networks"` // that a sandbox can have here
-	NetworkDefault string         `json:"network_default"`
-	NetworkReason  string         `json:"network_reason,omitempty"` // why there are no more
-	CommandSeconds float64        `json:"command_timeout_seconds"`
-	MaxSeconds     float64        `json:"max_command_timeout_seconds"`
-	Root           bool           `json:"root_allowed"`
-	Sandboxes      map[string]int `json:"sandboxes"`
-	InUse          Amounts        `json:"in_use"` // what those that run may take together
-	Budget         *float64       `json:"budget"`
-	Server         serverShape    `json:"server"`
-	Project        *ProjectShape  `json:"project,omitempty"`
+	Sizes          map[string]Sized `json:"sizes"`
+	Default        Amounts          `json:"default"`
+	Least          Amounts          `json:"least"`
+	Most           Amounts          `json:"most"`
+	Networks       []string         `json:"networks"` // that a sandbox can have here
+	NetworkDefault string           `json:"network_default"`
+	NetworkReason  string           `json:"network_reason,omitempty"` // why there are no more
+	CommandSeconds float64          `json:"command_timeout_seconds"`
+	MaxSeconds     float64          `json:"max_command_timeout_seconds"`
+	Root           bool             `json:"root_allowed"`
+	Sandboxes      map[string]int   `json:"sandboxes"`
+	InUse          Amounts          `json:"in_use"` // what those that run may take together
+	Budget         *float64         `json:"budget"`
+	Server         serverShape      `json:"server"`
+	Project        *ProjectShape    `json:"project,omitempty"`
 }
 
 // ProjectShape is what the caller's project may have, has and has left, by the resource's name. What has no quota is not in
@@ -92,6 +93,21 @@ type Amounts struct {
 	Pids     int     `json:"pids"`
 }
 
+// Sized is what the name of a size stands for.
+type Sized struct {
+	CPUs     float64 `json:"cpus"`
+	MemoryMB int     `json:"memory_mb"`
+}
+
+// SizesText shows the sizes in words.
+func (c *Call) SizesText() string {
+	var all []string
+	for _, s := range c.SizeTable() {
+		all = append(all, fmt.Sprintf("%s %s CPU, %d MiB", s.Name, Decimal(s.CPU), s.MemoryMB))
+	}
+	return strings.Join(all, "; ")
+}
+
 // String shows them in words.
 func (a Amounts) String() string {
 	return fmt.Sprintf("%s CPU, %d MiB memory, %d MiB disk, %d processes", Decimal(a.CPUs), a.MemoryMB, a.DiskMB, a.Pids)
@@ -105,6 +121,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 	}
 	d := i.Defaults
 	out := LimitsShape{
+		Sizes:          make(map[string]Sized),
 		Default:        Amounts{d.Limits.CPU, d.Limits.MemoryMB, d.Limits.DiskMB, d.Limits.Pids},
 		Least:          Amounts{sandbox.MinCPU, sandbox.MinMemoryMB, sandbox.MinDiskMB, sandbox.MinPids},
 		Most:           Amounts{d.Most.CPU, d.Most.MemoryMB, d.Most.DiskMB, d.Most.Pids},
@@ -112,6 +129,9 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		Server:         serverShape{Version: i.Version, Runtime: i.Default, Cannot: make(map[string]string)},
 		CommandSeconds: d.CommandTimeout.Seconds(), MaxSeconds: d.MaxCommandTimeout.Seconds(), Root: !d.ForbidRoot,
 		Sandboxes: make(map[string]int),
+	}
+	for _, s := range c.SizeTable() {
+		out.Sizes[s.Name] = Sized{s.CPU, s.MemoryMB}
 	}
 	out.Networks = networks(c.Networks)
 	if !slices.Contains(out.Networks, string(sandbox.NetworkOpen)) {

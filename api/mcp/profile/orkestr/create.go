@@ -26,22 +26,22 @@ type amount struct {
 	MemoryMB int     `json:"memory_mb"`
 }
 
-// sizes are by name, as in every coat. What they come to at Orkestr is not published [inf].
-func sizes() map[string]amount {
+// amounts are those of the sizes by name.
+func amounts(sizes sandbox.Sizes) map[string]amount {
 	out := make(map[string]amount)
-	for _, s := range sandbox.Sizes() {
+	for _, s := range sizes {
 		out[s.Name] = amount{s.CPU, s.MemoryMB}
 	}
 	return out
 }
 
-func create() toolset.Tool {
+func create(sizes []string) toolset.Tool {
 	return toolset.Tool{
 		Name: "create_sandbox", Title: "Create a sandbox",
 		About: "Create a sandbox: an isolated, ephemeral Linux environment. Answers with its id and status.",
 		Params: []toolset.Param{
 			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "What it runs on: python (Debian with Python, its common libraries and Node), another name for that, or a template of your project (a name or tmpl_…); image_versions in the answer says what is inside.", Aliases: []string{"image"}},
-			{Name: "size", Kind: toolset.Text, Enum: []string{"small", "medium", "large"}, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
+			{Name: "size", Kind: toolset.Text, Enum: sizes, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
 			{Name: "network", Kind: toolset.Text, Enum: []string{"off", "restricted", "open"}, About: "off (default), restricted to what the server's operator lists, or open."},
 			{Name: "timeout_seconds", Kind: toolset.Integer, Min: leastLife, Max: mostLife, About: "Terminate it after so many seconds, whatever it does. Default: never."},
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command.", Aliases: []string{"env_vars", "environment"}},
@@ -67,8 +67,9 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		a.Add("template", "is empty")
 	}
 	if size := a.Text("size"); size != "" {
-		s := sizes()[size]
-		r.Limits = sandbox.Limits{CPU: s.CPU, MemoryMB: s.MemoryMB}
+		if s, err := c.SizeTable().Named(size); err == nil { // else it is none of the enumeration
+			r.Limits = sandbox.Limits{CPU: s.CPU, MemoryMB: s.MemoryMB}
+		}
 	}
 	if mode := a.Text("network"); mode != "" {
 		r.Network = &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(mode)}
@@ -87,7 +88,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		return nil, err
 	}
 	c.Ref = string(s.ID)
-	out := shapeOf(s)
+	out := shapeOf(c, s)
 	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	out.ImageNote = image.Note(s.AskedImage, s.Image, out.Versions)
 	return handle(out)
@@ -113,16 +114,11 @@ type shape struct {
 	ExpiresAt *string           `json:"expires_at"` // null: never
 }
 
-func shapeOf(s *sandbox.Sandbox) shape {
+func shapeOf(c *toolset.Call, s *sandbox.Sandbox) shape {
 	out := shape{
 		ID: string(s.ID), Status: string(s.State), Template: s.AskedImage, Image: s.Image, CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
-		DiskMB: s.Limits.DiskMB, Network: string(s.Network.Mode), Region: toolset.OnlyRegion, Metadata: s.Metadata,
+		DiskMB: s.Limits.DiskMB, Size: c.SizeTable().Of(s.Limits), Network: string(s.Network.Mode), Region: toolset.OnlyRegion, Metadata: s.Metadata,
 		CreatedAt: toolset.TimeText(s.CreatedAt),
-	}
-	for name, size := range sizes() {
-		if size == (amount{s.Limits.CPU, s.Limits.MemoryMB}) {
-			out.Size = name
-		}
 	}
 	if t := s.Template; t != nil && t.Name != "" {
 		out.Template = t.Name
@@ -140,7 +136,9 @@ func shapeOf(s *sandbox.Sandbox) shape {
 }
 
 // answer shows a sandbox.
-func answer(s *sandbox.Sandbox) (*toolset.Answer, error) { return handle(shapeOf(s)) }
+func answer(c *toolset.Call, s *sandbox.Sandbox) (*toolset.Answer, error) {
+	return handle(shapeOf(c, s))
+}
 
 // handle is a JSON answer that is structured content, too.
 func handle(v any) (*toolset.Answer, error) {

@@ -55,7 +55,7 @@ func report(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		return nil, err
 	}
 	out := reported{
-		Sizes: sizes(), Default: l.Default, Least: l.Least, Most: l.Most, Networks: l.Networks, Regions: []string{toolset.OnlyRegion},
+		Sizes: amounts(c.SizeTable()), Default: l.Default, Least: l.Least, Most: l.Most, Networks: l.Networks, Regions: []string{toolset.OnlyRegion},
 		Timeout:     span{Min: leastLife, Max: mostLife},
 		Command:     span{Min: toolset.LeastTimeout, Max: l.MaxSeconds, Default: new(command(c).Seconds())},
 		Sandboxes:   l.Sandboxes,

@@ -9,7 +9,10 @@
 // structured content.
 package orkestr
 
-import "sandpit.dev/api/mcp/toolset"
+import (
+	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/sandbox"
+)
 
 // Name is the profile's.
 const Name = "orkestr"
@@ -18,14 +21,14 @@ const Name = "orkestr"
 // the profile there, whatever the token's is.
 const Alias = "/api/sandboxes/mcp"
 
-// Profile returns the profile.
-func Profile() toolset.Profile {
+// Profile returns the profile of a server with these sizes.
+func Profile(sizes sandbox.Sizes) toolset.Profile {
 	return toolset.Profile{
 		Name:         Name,
 		Instructions: func([]string) string { return instructions },
 		Tools: func([]string) []toolset.Tool {
 			all := []toolset.Tool{
-				create(), limits(), shell(), code(), write(), read(),
+				create(sizes.Names()), limits(), shell(), code(), write(), read(),
 				list(), pause(), resume(), terminate(),
 			}
 			for i := range all {

@@ -45,7 +45,7 @@ func turn(ctx context.Context, c *toolset.Call, verb func(context.Context, acces
 	if err != nil {
 		return nil, err
 	}
-	return answer(s)
+	return answer(c, s)
 }
 
 func terminate() toolset.Tool {

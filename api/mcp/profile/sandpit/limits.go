@@ -63,6 +63,7 @@ func limits(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		Verdict: fmt.Sprintf("a sandbox gets %s", out.Default),
 		Lines: []string{
 			"at most: " + out.Most.String(),
+			"sizes: " + c.SizesText(),
 			fmt.Sprintf("a command ends after %s s unless it asks for more, at most %s s", toolset.Decimal(out.CommandSeconds), toolset.Decimal(out.MaxSeconds)),
 			fmt.Sprintf("your sandboxes: %d, of which %d run, with %s together", total, out.Sandboxes[string(sandbox.Running)], out.InUse),
 			networks,

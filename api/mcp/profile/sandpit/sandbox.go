@@ -24,20 +24,21 @@ func createSandbox() toolset.Tool {
 		Name: "create_sandbox", Title: "Create a sandbox", Idempotent: true,
 		About: "Create an isolated Linux sandbox" + toolset.InsideMark + ", or get the one that has this name, started if it was stopped. " +
 			"Files under /workspace stay until it is deleted. It stops when idle and starts again by itself when used. " +
-			"Lifetime: until delete_sandbox, or ttl_minutes if given. run_command makes a default sandbox by itself: use this only for another name, image or size.",
+			"Lifetime: until delete_sandbox, or ttl_minutes if given. run_command makes a default sandbox by itself: use this for another name, image or size.",
 		Params: []toolset.Param{
-			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for it, 1 to 255 characters without /. The same name gives the same sandbox. Left out: a new one with an id only.", Aliases: []string{"key", "session_key", "identifier", "sandbox"}},
+			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for it, 1 to 255 characters without /. The same name is the same sandbox. Left out: a new one.", Aliases: []string{"key", "session_key", "identifier", "sandbox"}},
 			{Name: "image", Kind: toolset.Text, About: "Default: python."},
-			{Name: "template", Kind: toolset.Text, About: "Make it of this template, a name or NAME@VERSION: an image with a command that starts."},
+			{Name: "template", Kind: toolset.Text, About: "Make it of this template, NAME or NAME@VERSION: an image with a command that starts."},
+			{Name: "size", Kind: toolset.Text, About: "small, medium or large: cpus and memory_mb."},
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB, default 512.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores, default 1.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB, default 1024.", Aliases: []string{"disk"}},
 			{Name: "network", Kind: toolset.Text, About: "off (default, unless the operator set another), restricted (only allow_domains) or open.", Aliases: []string{"network_enabled"}},
-			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), separated by commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), with commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
 			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
 			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
-			paramSkills(false, "Skills to install in it, by name, separated by commas."),
-			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command in it.", Aliases: []string{"env_vars", "environment"}},
+			paramSkills(false, "Skills to install, with commas."),
+			{Name: "env", Kind: toolset.Texts, About: "Environment of its commands.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 1, Max: toolset.MaxMinutes, Field: "timeout_seconds", About: "Delete it after this, files included. Default: never.", Aliases: []string{"ttl"}},
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long, files kept. Default 30; 0: never."},
 		},
@@ -54,6 +55,9 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			CPU: a.Number("cpus", 0), MemoryMB: int(a.Number("memory_mb", 0)), DiskMB: int(a.Number("disk_mb", 0)),
 		},
 		TTL: toolset.Minutes(a.Number("ttl_minutes", 0)), From: a.Text("from_snapshot"), Mounts: mounts(a),
+	}
+	if name := a.Text("size"); name != "" {
+		size(c, name, &r.Limits)
 	}
 	r.Network = network(a)
 	if a.Has("idle_minutes") {
@@ -111,6 +115,22 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		out.Notes = append(out.Notes, note)
 	}
 	return out, nil
+}
+
+// size reads the name of a size; what is given beside it must agree.
+func size(c *toolset.Call, name string, l *sandbox.Limits) {
+	s, err := c.SizeTable().Named(name)
+	if err != nil {
+		c.Args.Add("size", "%s", fault.As(err).Fields[0].Message)
+		return
+	}
+	if l.CPU != 0 && l.CPU != s.CPU {
+		c.Args.Add("cpus", "disagrees with size, which is %s CPU; leave one out", toolset.Decimal(s.CPU))
+	}
+	if l.MemoryMB != 0 && l.MemoryMB != s.MemoryMB {
+		c.Args.Add("memory_mb", "disagrees with size, which is %d MiB; leave one out", s.MemoryMB)
+	}
+	l.CPU, l.MemoryMB = s.CPU, s.MemoryMB
 }
 
 // createdShape is the handle that create_sandbox gives.

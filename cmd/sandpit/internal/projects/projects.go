@@ -106,8 +106,9 @@ func (a App) ls() *cobra.Command {
 
 func (a App) show() *cobra.Command {
 	c := &cobra.Command{Use: "show [flags] PROJECT", Aliases: []string{"inspect"}, Short: "Show what a project may have, has and has left", Args: a.Takes(1, 1), ValidArgsFunction: a.complete}
-	return a.one(c, func(ctx context.Context, cl *client.Client, args []string) (*v1.Project, error) {
-		return cl.Project(ctx, args[0])
+	return a.one(c, func(ctx context.Context, cl *client.Client, args []string) (*v1.Project, []v1.Size, error) {
+		p, err := cl.Project(ctx, args[0])
+		return p, nil, err
 	})
 }
 
@@ -115,36 +116,42 @@ func (a App) show() *cobra.Command {
 func Limits(a App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "limits [flags]", Short: "Show what your project may have, has and has left",
-		Long: `Show what your project may have, has and has left: its quotas, which the server's administrator sets. What one
-sandbox may ask for, "sandpit info" says.`,
+		Long: `Show what your project may have, has and has left: its quotas, which the server's administrator sets; and what
+sizes there are. What one sandbox may ask for at most, "sandpit info" says.`,
 		Args: a.Takes(0, 0),
 	}
-	return a.one(c, func(ctx context.Context, cl *client.Client, _ []string) (*v1.Project, error) {
+	return a.one(c, func(ctx context.Context, cl *client.Client, _ []string) (*v1.Project, []v1.Size, error) {
 		l, err := cl.Limits(ctx)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if l.Project == nil {
-			return nil, fmt.Errorf("this server is older than quotas")
+			return nil, nil, fmt.Errorf("this server is older than quotas")
 		}
-		return l.Project, nil
+		return l.Project, l.Sizes, nil
 	})
 }
 
-// one has a command show the project that get gets.
-func (a App) one(c *cobra.Command, get func(context.Context, *client.Client, []string) (*v1.Project, error)) *cobra.Command {
+// shown is a project, and maybe what sandboxes are to be asked for by.
+type shown struct {
+	*v1.Project
+	Sizes []v1.Size `json:"sizes,omitempty"`
+}
+
+// one has a command show the project, and the sizes, that get gets.
+func (a App) one(c *cobra.Command, get func(context.Context, *client.Client, []string) (*v1.Project, []v1.Size, error)) *cobra.Command {
 	as := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		p, err := get(c.Context(), cl, args)
+		p, sizes, err := get(c.Context(), cl, args)
 		if err != nil {
 			return err
 		}
 		if as.IsData() {
-			return output.Data(a.Out, *as, p)
+			return output.Data(a.Out, *as, shown{p, sizes})
 		}
 		fmt.Fprintf(a.Out, "project %s\n", p.Name)
 		var rows [][]string
@@ -155,9 +162,31 @@ func (a App) one(c *cobra.Command, get func(context.Context, *client.Client, []s
 			}
 			rows = append(rows, []string{name, used, quota, left})
 		}
-		return output.Table(a.Out, []string{"RESOURCE", "USED", "QUOTA", "LEFT"}, rows)
+		if err := output.Table(a.Out, []string{"RESOURCE", "USED", "QUOTA", "LEFT"}, rows); err != nil || len(sizes) == 0 {
+			return err
+		}
+		rows = nil
+		for _, s := range sizes {
+			rows = append(rows, []string{s.Name, strconv.FormatFloat(s.CPUCores, 'f', -1, 64), strconv.Itoa(s.MemoryMB)})
+		}
+		fmt.Fprintln(a.Out)
+		return output.Table(a.Out, []string{"SIZE", "CPU_CORES", "MEMORY_MB"}, rows)
 	}
 	return c
+}
+
+// CompleteSize completes names of sizes.
+func (a App) CompleteSize(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return a.Soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		l, err := cl.Limits(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range l.Sizes {
+			out = append(out, s.Name)
+		}
+		return out, nil
+	}), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (a App) set() *cobra.Command {

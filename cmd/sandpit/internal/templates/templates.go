@@ -69,6 +69,7 @@ what --network says.`,
 	r := v1.CreateTemplate{}
 	text := func(name, usage string) *string { return f.String(name, "", usage) }
 	description, image, snapshot := text("description", "what it is for"), text("image", "what its sandboxes run on; see sandpit image ls"), text("snapshot", "begin with the disk of this snapshot, which has a name: its id, or SANDBOX/NAME")
+	size := text("size", "CPU and memory by name: small, medium or large; see sandpit limits")
 	cpu := f.Float64("cpu", 0, "CPU cores (0.5, 2)")
 	var memory, disk flags.Megabytes
 	f.Var(&memory, "memory", "memory (512M, 2G)")
@@ -95,7 +96,7 @@ what --network says.`,
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.Name = args[0]
 		r.Description, r.Image, r.FromSnapshot = flags.Given(f, "description", *description), flags.Given(f, "image", *image), flags.Given(f, "snapshot", *snapshot)
-		r.CPUCores, r.MemoryMB, r.DiskMB, r.Pids = flags.Given(f, "cpu", *cpu), memory.Value(), disk.Value(), flags.Given(f, "pids", *pids)
+		r.Size, r.CPUCores, r.MemoryMB, r.DiskMB, r.Pids = flags.Given(f, "size", *size), flags.Given(f, "cpu", *cpu), memory.Value(), disk.Value(), flags.Given(f, "pids", *pids)
 		r.Env, r.Volumes, r.Start = env.Value(), volumes, flags.Given(f, "start", *start)
 		switch {
 		case len(*domains) > 0 && *network != "" && *network != "restricted":
