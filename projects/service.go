@@ -41,6 +41,8 @@ type Status struct {
 	Use project.Amounts
 	// CommandsEnd is when the count of commands begins anew.
 	CommandsEnd time.Time
+	// MonthEnd is when budgets begin anew.
+	MonthEnd time.Time
 }
 
 // Left returns how much of a resource a project may still have; ok is false where nothing bounds it.
@@ -94,9 +96,20 @@ func (s *Service) get(ctx context.Context, name string) (out Status, err error) 
 func (s *Service) status(tx store.Tx, p *project.Project) (Status, error) {
 	now := s.keeper.Now().UTC()
 	out := Status{Project: *p, CommandsEnd: now.Truncate(24 * time.Hour).Add(24 * time.Hour)}
+	_, out.MonthEnd = project.Month(now)
 	var err error
-	if out.Use, err = tx.Projects().Use(p.Name); err != nil || p.Quotas[project.Commands] == 0 {
+	if out.Use, err = tx.Projects().Use(p.Name); err != nil {
 		return out, err
+	}
+	if p.Quotas[project.CPUSeconds] > 0 || p.Quotas[project.MemorySeconds] > 0 {
+		spent, err := quota.Spent(tx, p.Name, now)
+		if err != nil {
+			return out, err
+		}
+		out.Use[project.CPUSeconds], out.Use[project.MemorySeconds] = spent[project.CPUSeconds], spent[project.MemorySeconds]
+	}
+	if p.Quotas[project.Commands] == 0 {
+		return out, nil
 	}
 	n, err := tx.Projects().Commands(p.Name, project.Day(now))
 	out.Use[project.Commands] = float64(n)

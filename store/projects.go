@@ -3,7 +3,10 @@
 
 package store
 
-import "sandpit.dev/access/project"
+import (
+	"sandpit.dev/access/project"
+	"sandpit.dev/sandbox"
+)
 
 // Projects are the records of projects. Other records name a project without one existing.
 type Projects interface {
@@ -17,6 +20,8 @@ type Projects interface {
 	// Use returns what the records of a project take of each resource ("": of all projects), Commands
 	// excepted.
 	Use(name string) (project.Amounts, error)
+	// Taken returns what the record of a sandbox takes, and of which project; "" for one that does not exist.
+	Taken(id sandbox.ID) (name string, a project.Amounts, err error)
 	// Contents returns how many records of each kind belong to a project, by the kind's name, those that a
 	// project without anything has none of: no events, no runs.
 	Contents(name string) (map[string]int, error)

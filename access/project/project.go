@@ -36,6 +36,9 @@ const (
 	Snapshots                 // that callers took or imported; the engine's own checkpoints are none
 	Volumes
 	Commands // that callers began within a day, as UTC has it
+	// What running ones are promised, times how long they run, within a month as UTC has it:
+	CPUSeconds    // of cores
+	MemorySeconds // of GiB
 
 	resources
 )
@@ -70,6 +73,10 @@ func (r Resource) String() string {
 		return "volumes"
 	case Commands:
 		return "commands_per_day"
+	case CPUSeconds:
+		return "cpu_seconds_per_month"
+	case MemorySeconds:
+		return "memory_gib_seconds_per_month"
 	}
 	return "unknown"
 }
@@ -173,6 +180,9 @@ func Of(s *sandbox.Sandbox) Amounts {
 // Refuse returns the refusal of what would take more than a quota: use is what there is without it, more what it
 // takes. Where waiting may help it says when to try again.
 func (p *Project) Refuse(r Resource, use, more float64, now time.Time) error {
+	if r == CPUSeconds || r == MemorySeconds {
+		return p.refuseBudget(r, use, now)
+	}
 	e := fault.New(fault.Exhausted, "the project %s has the quota %s: %v, of which %v are in use, and this needs %v more", p.Name, r, p.Quotas[r], round(use), round(more))
 	way := ""
 	switch r {
@@ -188,7 +198,21 @@ func (p *Project) Refuse(r Resource, use, more float64, now time.Time) error {
 	return e.WithRemedy("%s; or have the server's administrator raise the quota (sandpit project set %s %s=N). sandpit limits says what is left", way, p.Name, r)
 }
 
+// refuseBudget is Refuse for what runs: it takes of a budget as long as it does.
+func (p *Project) refuseBudget(r Resource, used float64, now time.Time) error {
+	_, end := Month(now)
+	e := fault.New(fault.Exhausted, "the project %s has the quota %s: %v, of which %v are used, and what is asked for would run", p.Name, r, p.Quotas[r], round(used))
+	e.Retry = end.Sub(now)
+	return e.WithRemedy("wait until the month ends, at %s, and stop or pause what runs meanwhile; or have the server's administrator raise the quota (sandpit project set %s %s=N). sandpit limits says what is left", end.Format(time.RFC3339), p.Name, r)
+}
+
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// Month is the month that a time is in, as UTC has it.
+func Month(t time.Time) (begin, end time.Time) {
+	y, m, _ := t.UTC().Date()
+	return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)
+}
 
 // Day is the number of the day, since 1970, that a time is in.
 func Day(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }

@@ -19,6 +19,9 @@ import (
 // statusCanceled is the status of a request whose caller went away. Only the log has it.
 const statusCanceled = 499
 
+// maxRetry is the longest that is told: budgets are of months.
+const maxRetry = 31 * 24 * time.Hour
+
 // Status returns the HTTP status of a code. It is the only such table.
 func Status(code fault.Code) int {
 	switch code {
@@ -102,7 +105,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 		p.Errors = append(p.Errors, v1.ProblemField{Field: f.Name, Message: f.Message})
 	}
 	if e.Retry > 0 || e.Code == fault.Exhausted || e.Code == fault.Unavailable {
-		retryAfter = strconv.Itoa(max(1, int(math.Ceil(min(e.Retry, 24*time.Hour).Seconds()))))
+		retryAfter = strconv.Itoa(max(1, int(math.Ceil(min(e.Retry, maxRetry).Seconds()))))
 	}
 	return p, retryAfter
 }

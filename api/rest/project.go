@@ -100,7 +100,7 @@ func (a *API) deleteProject(ctx context.Context, c *call, in *byProject) (httpap
 }
 
 func projectOf(p *projects.Status) v1.Project {
-	out := v1.Project{Name: p.Name, CreatedAt: p.CreatedAt.UTC(), CreatedBy: p.CreatedBy, CommandsResetAt: p.CommandsEnd}
+	out := v1.Project{Name: p.Name, CreatedAt: p.CreatedAt.UTC(), CreatedBy: p.CreatedBy, CommandsResetAt: p.CommandsEnd, BudgetResetAt: p.MonthEnd}
 	var quotas, used, left amountsOn
 	for _, r := range project.Resources() {
 		used.set(r, p.Use[r])
@@ -124,6 +124,7 @@ func (a *amountsOn) set(r project.Resource, v float64) {
 	for of, field := range map[project.Resource]**int64{
 		project.Sandboxes: &a.Sandboxes, project.Running: &a.Running, project.Memory: &a.MemoryMB, project.Processes: &a.Processes,
 		project.Disk: &a.DiskMB, project.Snapshots: &a.Snapshots, project.Volumes: &a.Volumes, project.Commands: &a.CommandsPerDay,
+		project.CPUSeconds: &a.CPUSecondsPerMonth, project.MemorySeconds: &a.MemoryGiBSecondsPerMonth,
 	} {
 		if of == r {
 			*field = new(int64(v))

@@ -16,6 +16,9 @@ type Amounts struct {
 	Snapshots      *int64   `json:"snapshots,omitempty" jsonschema:"without checkpoints"`
 	Volumes        *int64   `json:"volumes,omitempty"`
 	CommandsPerDay *int64   `json:"commands_per_day,omitempty" jsonschema:"commands, cells and terminals since midnight UTC; counted while there is a quota of them"`
+
+	CPUSecondsPerMonth       *int64 `json:"cpu_seconds_per_month,omitempty" jsonschema:"cores that running sandboxes are promised, times how long they run, since the month began, UTC; told while there is a quota of them"`
+	MemoryGiBSecondsPerMonth *int64 `json:"memory_gib_seconds_per_month,omitempty" jsonschema:"likewise of memory"`
 }
 
 // Project is a project: what it may have, and what it has.
@@ -28,6 +31,7 @@ type Project struct {
 	Left      Amounts   `json:"left" jsonschema:"of the resources that have a quota"`
 	// CommandsResetAt is when commands_per_day begins anew.
 	CommandsResetAt time.Time `json:"commands_reset_at" jsonschema:"when commands_per_day begins anew"`
+	BudgetResetAt   time.Time `json:"budget_reset_at" jsonschema:"when what is per month begins anew"`
 }
 
 // ProjectList is all projects that the caller may see.

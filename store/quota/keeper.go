@@ -2,15 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package quota holds projects to their quotas: its store refuses, with fault.Exhausted, the transaction that would
-// take more than a quota allows. The check is part of that transaction, and reads the records themselves, so that no
-// number of requests at once, no crash and no restart lets a project have more; and every verb is held to it without
-// knowing. A change that takes no more than before is never refused: stopping, deleting and what the server does
+// take more than a quota allows. The check is part of that transaction, and what it compares is read from the records
+// themselves once, and follows each commit from then on, so that no number of requests at once, no crash and no restart
+// lets a project have more; and every verb is held to it without knowing. A change that takes no more than before is never refused: stopping, deleting and what the server does
 // to finish what a crash cut off succeed whatever a quota is.
 package quota
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,16 +27,20 @@ type Options struct {
 	Now func() time.Time // nil: time.Now
 }
 
-// Keeper holds the projects of a store to their quotas. The store's Updates have to happen one after another, and
-// all through [Keeper.Store].
+// Keeper holds the projects of a store to their quotas. All of the store's Updates have to be through [Keeper.Store],
+// which has them happen one after another.
 type Keeper struct {
 	store store.Store
 	o     Options
 	host  []project.Resource // that Options.Host bounds
 	fresh atomic.Pointer[project.Amounts]
 
-	mu    sync.Mutex
-	known map[string]*project.Project // as the last Update left it; nil: to be read
+	// turn holds one token: its holder updates, until what it committed is known here. Channels wake in order of
+	// arrival, and waiting ends with the context.
+	turn chan struct{}
+	// Guarded by turn, as the last commit left them:
+	known  map[string]*project.Project // nil: to be read
+	ledger ledger
 }
 
 // Open reads the projects of a store, and makes the record of those that all servers have.
@@ -45,11 +48,10 @@ func Open(ctx context.Context, s store.Store, o Options, have ...string) (*Keepe
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	k := &Keeper{store: s, o: o, host: bounded(o.Host)}
+	k := &Keeper{store: s, o: o, host: bounded(o.Host), turn: make(chan struct{}, 1)}
+	k.turn <- struct{}{}
 	k.SetNew(o.New)
-	return k, s.Update(ctx, func(tx store.Tx) error {
-		t := &keptTx{Tx: tx, k: k}
-		defer t.end()
+	return k, k.update(ctx, func(t *keptTx) error {
 		for _, name := range have {
 			if err := t.ensure(name); err != nil {
 				return err
@@ -80,26 +82,47 @@ type keptStore struct {
 }
 
 func (s keptStore) Update(ctx context.Context, fn func(store.Tx) error) error {
-	return s.Store.Update(ctx, func(tx store.Tx) error {
-		t := &keptTx{Tx: tx, k: s.k}
-		defer t.end()
-		return fn(t)
+	return s.k.update(ctx, func(t *keptTx) error { return fn(t) })
+}
+
+func (k *Keeper) update(ctx context.Context, fn func(*keptTx) error) error {
+	select {
+	case <-k.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { k.turn <- struct{}{} }()
+	t := &keptTx{k: k}
+	asked, committed := false, false // for the commit
+	defer func() { t.end(asked, committed) }()
+	err := k.store.Update(ctx, func(tx store.Tx) error {
+		t.Tx = tx
+		err := fn(t)
+		asked = err == nil
+		return err
 	})
+	committed = err == nil
+	return err
 }
 
 // keptTx is one Update. No other runs until it has ended.
 type keptTx struct {
 	store.Tx
 	k       *Keeper
-	changed bool // a project's record
+	own     ledger // what it has read and changed
+	changed bool   // a project's record
 }
 
-// end has the next Update read the projects again where this one changed them, whether or not it is committed.
-func (t *keptTx) end() {
+// end has the keeper know what was committed. What is not sure to be one or the other it reads again.
+func (t *keptTx) end(asked, committed bool) {
 	if t.changed {
-		t.k.mu.Lock()
 		t.k.known = nil
-		t.k.mu.Unlock()
+	}
+	switch {
+	case committed:
+		t.k.ledger.put(t.own)
+	case asked:
+		t.k.known, t.k.ledger = nil, ledger{}
 	}
 }
 
@@ -112,8 +135,6 @@ func (t *keptTx) project(name string) (*project.Project, error) {
 		}
 		return p, err
 	}
-	t.k.mu.Lock()
-	defer t.k.mu.Unlock()
 	if t.k.known == nil {
 		all, err := t.Tx.Projects().List()
 		if err != nil {

@@ -20,6 +20,7 @@ func (t *keptTx) Volumes() store.Volumes     { return keptVolumes{t.Tx.Volumes()
 func (t *keptTx) Events() store.Events       { return keptEvents{t.Tx.Events(), t} }
 func (t *keptTx) Tokens() store.Tokens       { return keptTokens{t.Tx.Tokens(), t} }
 func (t *keptTx) Projects() store.Projects   { return keptProjects{t.Tx.Projects(), t} }
+func (t *keptTx) Usage() store.Usage         { return keptUsage{t.Tx.Usage(), t} }
 
 // bound reports whether what a project takes of sandboxes, snapshots and volumes is to be looked at.
 func (t *keptTx) bound(name string) (bool, error) {
@@ -50,6 +51,11 @@ func (t *keptTx) check(name string, before, after project.Amounts) error {
 			}
 			return err
 		}
+		if after[project.CPU] > before[project.CPU] || after[project.Memory] > before[project.Memory] {
+			if err := t.afford(p); err != nil {
+				return err
+			}
+		}
 	}
 	r, _, err := t.over(t.k.o.Host, "", before, after)
 	if err == nil && r >= 0 {
@@ -65,17 +71,13 @@ func (t *keptTx) check(name string, before, after project.Amounts) error {
 // over returns the first resource of which there is more than a bound, by what the change took more of; less
 // than zero: none.
 func (t *keptTx) over(bound project.Amounts, of string, before, after project.Amounts) (r project.Resource, use float64, err error) {
-	var all project.Amounts
-	read := false
 	for _, r := range project.Resources() {
 		if bound[r] == 0 || after[r] <= before[r] {
 			continue
 		}
-		if !read {
-			if all, err = t.Tx.Projects().Use(of); err != nil {
-				return -1, 0, err
-			}
-			read = true
+		all, err := t.use(of)
+		if err != nil {
+			return -1, 0, err
 		}
 		if project.Over(all[r], bound[r]) {
 			return r, all[r], nil
@@ -90,8 +92,12 @@ type keptSandboxes struct {
 }
 
 func (q keptSandboxes) Insert(s *sandbox.Sandbox) error {
-	if err := q.Sandboxes.Insert(s); err != nil || own(s.Project) {
+	if err := q.Sandboxes.Insert(s); err != nil {
 		return err
+	}
+	q.t.add(s.Project, project.Amounts{}, project.Of(s))
+	if own(s.Project) {
+		return nil
 	}
 	if err := q.t.ensure(s.Project); err != nil {
 		return err
@@ -100,21 +106,41 @@ func (q keptSandboxes) Insert(s *sandbox.Sandbox) error {
 }
 
 func (q keptSandboxes) Update(s *sandbox.Sandbox) error {
-	look, err := q.t.bound(s.Project)
+	look, err := q.t.follows(s.Project)
 	if err != nil {
 		return err
 	}
-	if !look || own(s.Project) || s.State == sandbox.Stopping || s.State == sandbox.Deleting { // which give back in the end
+	if !look {
 		return q.Sandboxes.Update(s)
 	}
-	old, err := q.Get(s.ID)
+	_, before, err := q.t.Tx.Projects().Taken(s.ID)
 	if err != nil {
 		return err
 	}
 	if err := q.Sandboxes.Update(s); err != nil {
 		return err
 	}
-	return q.t.check(s.Project, project.Of(old), project.Of(s))
+	after := project.Of(s)
+	q.t.add(s.Project, before, after)
+	if own(s.Project) || s.State == sandbox.Stopping || s.State == sandbox.Deleting { // which give back in the end
+		return nil
+	}
+	return q.t.check(s.Project, before, after)
+}
+
+func (q keptSandboxes) Delete(id sandbox.ID) error {
+	if !q.t.anySum() {
+		return q.Sandboxes.Delete(id)
+	}
+	of, before, err := q.t.Tx.Projects().Taken(id)
+	if err != nil {
+		return err
+	}
+	if err := q.Sandboxes.Delete(id); err != nil {
+		return err
+	}
+	q.t.add(of, before, project.Amounts{})
+	return nil
 }
 
 type keptSnapshots struct {
@@ -125,21 +151,57 @@ type keptSnapshots struct {
 // Update counts a snapshot when it is ready: intents may be of what nobody ever sees. By then one that it replaces is
 // none any more.
 func (q keptSnapshots) Update(s *sandbox.Snapshot) error {
-	look, err := q.t.bound(s.Project)
+	look, err := q.t.follows(s.Project)
 	if err != nil {
 		return err
 	}
-	if !look || own(s.Project) || s.Auto || s.State != sandbox.SnapshotReady {
+	if !look {
 		return q.Snapshots.Update(s)
 	}
 	old, err := q.Get(s.ID)
 	if err != nil {
 		return err
 	}
-	if err := q.Snapshots.Update(s); err != nil || old.State == sandbox.SnapshotReady {
+	if err := q.Snapshots.Update(s); err != nil {
 		return err
 	}
-	return q.t.check(s.Project, project.Amounts{}, project.Amounts{project.Snapshots: 1})
+	before, after := ofSnapshot(old, old.State), ofSnapshot(old, s.State)
+	q.t.add(old.Project, before, after)
+	if own(old.Project) {
+		return nil
+	}
+	return q.t.check(old.Project, before, after)
+}
+
+func (q keptSnapshots) Insert(s *sandbox.Snapshot) error {
+	err := q.Snapshots.Insert(s)
+	if err == nil {
+		q.t.add(s.Project, project.Amounts{}, ofSnapshot(s, s.State))
+	}
+	return err
+}
+
+func (q keptSnapshots) Delete(id sandbox.ID) error {
+	if !q.t.anySum() {
+		return q.Snapshots.Delete(id)
+	}
+	old, err := q.Get(id)
+	if err != nil {
+		return err
+	}
+	if err := q.Snapshots.Delete(id); err != nil {
+		return err
+	}
+	q.t.add(old.Project, ofSnapshot(old, old.State), project.Amounts{})
+	return nil
+}
+
+// ofSnapshot is what a snapshot takes in a state.
+func ofSnapshot(s *sandbox.Snapshot, in sandbox.SnapshotState) (a project.Amounts) {
+	if !s.Auto && in == sandbox.SnapshotReady {
+		a[project.Snapshots] = 1
+	}
+	return a
 }
 
 type keptVolumes struct {
@@ -151,8 +213,12 @@ func (q keptVolumes) Insert(v *sandbox.Volume) error {
 	if err := q.t.sized(v); err != nil {
 		return err
 	}
-	if err := q.Volumes.Insert(v); err != nil || own(v.Project) {
+	if err := q.Volumes.Insert(v); err != nil {
 		return err
+	}
+	q.t.add(v.Project, project.Amounts{}, ofVolume(v))
+	if own(v.Project) {
+		return nil
 	}
 	if err := q.t.ensure(v.Project); err != nil {
 		return err
@@ -161,11 +227,11 @@ func (q keptVolumes) Insert(v *sandbox.Volume) error {
 }
 
 func (q keptVolumes) Update(v *sandbox.Volume) error {
-	look, err := q.t.bound(v.Project)
+	look, err := q.t.follows(v.Project)
 	if err != nil {
 		return err
 	}
-	if !look || own(v.Project) {
+	if !look {
 		return q.Volumes.Update(v)
 	}
 	old, err := q.Get(v.ID)
@@ -180,7 +246,26 @@ func (q keptVolumes) Update(v *sandbox.Volume) error {
 	if err := q.Volumes.Update(v); err != nil {
 		return err
 	}
-	return q.t.check(v.Project, ofVolume(old), ofVolume(v))
+	q.t.add(old.Project, ofVolume(old), ofVolume(v))
+	if own(old.Project) {
+		return nil
+	}
+	return q.t.check(old.Project, ofVolume(old), ofVolume(v))
+}
+
+func (q keptVolumes) Delete(id sandbox.ID) error {
+	if !q.t.anySum() {
+		return q.Volumes.Delete(id)
+	}
+	old, err := q.Get(id)
+	if err != nil {
+		return err
+	}
+	if err := q.Volumes.Delete(id); err != nil {
+		return err
+	}
+	q.t.add(old.Project, ofVolume(old), project.Amounts{})
+	return nil
 }
 
 func ofVolume(v *sandbox.Volume) project.Amounts {
@@ -211,7 +296,10 @@ func (q keptEvents) Append(e *sandbox.Event) error {
 		return nil
 	}
 	p, err := q.t.project(e.Project)
-	if err != nil || p == nil || p.Quotas[project.Commands] == 0 {
+	if err != nil || p == nil {
+		return err
+	}
+	if err := q.t.afford(p); err != nil || p.Quotas[project.Commands] == 0 {
 		return err
 	}
 	now := q.t.k.o.Now()

@@ -221,6 +221,7 @@ func TestPlans(t *testing.T) {
 			"Request":        {getRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"AnswerRequest":  {answerRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"LastRequest":    {lastRequest, "SEARCH requests USING COVERING INDEX requests_project (project=?)"},
+			"Taken":          {takenOf, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
 			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},
 		} {
 			args := make([]any, 60) // more than the longest has

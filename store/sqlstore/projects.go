@@ -35,6 +35,8 @@ const (
 	useOfSnapshots = "SELECT COUNT(*) FROM snapshots WHERE auto = 0 AND state = 'ready'"
 	useOfVolumes   = "SELECT COUNT(*), COALESCE(SUM(size_mb), 0) FROM volumes"
 
+	takenOf = "SELECT project, state, stop_cause, cpu, memory_mb, pids, disk_mb FROM sandboxes WHERE id = $1"
+
 	addCommand = "INSERT INTO project_commands (project, day, n) VALUES ($1, $2, 1) ON CONFLICT (project) DO UPDATE SET" +
 		" n = CASE WHEN project_commands.day = excluded.day THEN project_commands.n + 1 ELSE 1 END, day = excluded.day"
 	commandsOf = "SELECT n FROM project_commands WHERE project = $1 AND day = $2"
@@ -115,6 +117,17 @@ func (q projects) Use(name string) (a project.Amounts, err error) {
 		a[r] = float64(n)
 	}
 	return a, err
+}
+
+func (q projects) Taken(id sandbox.ID) (string, project.Amounts, error) {
+	var s sandbox.Sandbox
+	var memory, pids, disk int64
+	found, err := q.tx.row(takenOf, []any{string(id)}, &s.Project, (*string)(&s.State), (*string)(&s.StopCause), &s.Limits.CPU, &memory, &pids, &disk)
+	if err != nil || !found {
+		return "", project.Amounts{}, err
+	}
+	s.Limits.MemoryMB, s.Limits.Pids, s.Limits.DiskMB = int(memory), int(pids), int(disk)
+	return s.Project, project.Of(&s), nil
 }
 
 func (q projects) Contents(name string) (map[string]int, error) {

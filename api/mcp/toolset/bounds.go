@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"sandpit.dev/access/project"
 	"sandpit.dev/api/service"
@@ -16,7 +17,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// LimitsShape is what holds for all sandboxes. Budget is null while nothing is metered.
+// LimitsShape is what holds for all sandboxes. Budget is null where the project has none.
 type LimitsShape struct {
 	Sizes          map[string]Sized `json:"sizes"`
 	Default        Amounts          `json:"default"`
@@ -30,7 +31,7 @@ type LimitsShape struct {
 	Root           bool             `json:"root_allowed"`
 	Sandboxes      map[string]int   `json:"sandboxes"`
 	InUse          Amounts          `json:"in_use"` // what those that run may take together
-	Budget         *float64         `json:"budget"`
+	Budget         *BudgetShape     `json:"budget"`
 	Server         serverShape      `json:"server"`
 	Project        *ProjectShape    `json:"project,omitempty"`
 }
@@ -43,6 +44,51 @@ type ProjectShape struct {
 	Used    map[string]float64 `json:"used"`
 	Left    map[string]float64 `json:"left"`
 	ResetAt string             `json:"commands_reset_at"`
+}
+
+// BudgetShape is what the caller's project may use in a month, has used and has left. What has no bound is null.
+type BudgetShape struct {
+	CPU     *SpentShape `json:"vcpu_seconds"`
+	Memory  *SpentShape `json:"gib_seconds"`
+	ResetAt string      `json:"resets_at"`
+}
+
+// SpentShape is one budget.
+type SpentShape struct {
+	Limit float64 `json:"limit"`
+	Used  float64 `json:"used"`
+	Left  float64 `json:"left"`
+}
+
+// String says in words what is left of a budget, which may be nil.
+func (b *BudgetShape) String() string {
+	if b == nil {
+		return "no budget"
+	}
+	var all []string
+	for _, one := range []struct {
+		of   *SpentShape
+		what string
+	}{{b.CPU, "vCPU-seconds"}, {b.Memory, "GiB-seconds"}} {
+		if one.of != nil {
+			all = append(all, fmt.Sprintf("%s of %s %s", Decimal(one.of.Left), Decimal(one.of.Limit), one.what))
+		}
+	}
+	return "budget left until " + b.ResetAt + ": " + strings.Join(all, ", ")
+}
+
+// budgetOf returns the budget of a project, or nil.
+func budgetOf(quotas, use project.Amounts, end time.Time) *BudgetShape {
+	b := &BudgetShape{ResetAt: TimeText(end)}
+	for r, to := range map[project.Resource]**SpentShape{project.CPUSeconds: &b.CPU, project.MemorySeconds: &b.Memory} {
+		if quotas[r] > 0 {
+			*to = &SpentShape{quotas[r], use[r], max(0, quotas[r]-use[r])}
+		}
+	}
+	if b.CPU == nil && b.Memory == nil {
+		return nil
+	}
+	return b
 }
 
 // String says what is left in words.
@@ -59,14 +105,14 @@ func (p *ProjectShape) String() string {
 	return fmt.Sprintf("your project %s: %s", p.Name, strings.Join(all, ", "))
 }
 
-// project returns the caller's project, or nil where nobody keeps records of projects.
-func (c *Call) project(ctx context.Context) (*ProjectShape, error) {
+// project returns the caller's project and its budget; nil where nobody keeps records of projects, or it has none.
+func (c *Call) project(ctx context.Context) (*ProjectShape, *BudgetShape, error) {
 	if c.Projects == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	s, err := c.Projects.Limits(ctx, c.Caller)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := &ProjectShape{Name: s.Name, Quotas: make(map[string]float64), Used: make(map[string]float64), Left: make(map[string]float64), ResetAt: TimeText(s.CommandsEnd)}
 	for _, r := range project.Resources() {
@@ -75,7 +121,7 @@ func (c *Call) project(ctx context.Context) (*ProjectShape, error) {
 			out.Quotas[r.String()], out.Left[r.String()] = s.Quotas[r], left
 		}
 	}
-	return out, nil
+	return out, budgetOf(s.Quotas, s.Use, s.MonthEnd), nil
 }
 
 // serverShape is what server it is, and what it cannot do on this host.
@@ -162,7 +208,7 @@ func (c *Call) AllLimits(ctx context.Context) (LimitsShape, error) {
 		out.InUse.DiskMB += s.Limits.DiskMB
 		out.InUse.Pids += s.Limits.Pids
 	}
-	out.Project, err = c.project(ctx)
+	out.Project, out.Budget, err = c.project(ctx)
 	return out, err
 }
 

@@ -14,7 +14,7 @@ import (
 func limits() toolset.Tool {
 	return toolset.Tool{
 		Name: "get_sandbox_limits", Title: "Sizes and limits", ReadOnly: true, Idempotent: true,
-		About:   "Report the sandbox sizes and limits there are here, what is in use, and the budget (null: nothing is metered).",
+		About:   "Report the sandbox sizes and limits there are here, what is in use, and the budget (null: none).",
 		Example: `{}`,
 		Run:     report,
 	}
@@ -33,7 +33,7 @@ type reported struct {
 	Command     span                  `json:"command_timeout_seconds"`
 	Sandboxes   map[string]int        `json:"sandboxes"` // by status
 	Concurrency concurrency           `json:"concurrency"`
-	Budget      *float64              `json:"budget"`
+	Budget      *toolset.BudgetShape  `json:"budget"`
 	Project     *toolset.ProjectShape `json:"project,omitempty"`
 }
 

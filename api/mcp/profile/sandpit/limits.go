@@ -67,7 +67,7 @@ func limits(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			fmt.Sprintf("a command ends after %s s unless it asks for more, at most %s s", toolset.Decimal(out.CommandSeconds), toolset.Decimal(out.MaxSeconds)),
 			fmt.Sprintf("your sandboxes: %d, of which %d run, with %s together", total, out.Sandboxes[string(sandbox.Running)], out.InUse),
 			networks,
-			fmt.Sprintf("as_user root: %v; no budget: nothing is metered", out.Root),
+			fmt.Sprintf("as_user root: %v; %s", out.Root, out.Budget),
 		},
 	}
 	if out.Project != nil {

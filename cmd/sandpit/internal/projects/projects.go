@@ -41,8 +41,8 @@ func New(a App) *cobra.Command {
 not makes it. To make, change and delete projects is for the server's own administrator's token, which lists
 all of them; another token sees its own.
 
-QUOTA is sandboxes, running, cpu_cores, memory_mb, processes, disk_mb, snapshots, volumes or commands_per_day;
-0 is no bound. One below what is used refuses more, and ends nothing.`,
+QUOTA is sandboxes, running, cpu_cores, memory_mb, processes, disk_mb, snapshots, volumes, commands_per_day,
+cpu_seconds_per_month or memory_gib_seconds_per_month; 0 is no bound. One below what is used refuses more, and ends nothing.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
@@ -95,9 +95,9 @@ func (a App) ls() *cobra.Command {
 			Row: func(p v1.Project, _ time.Time) []string {
 				return append([]string{p.Name}, cells(p, "sandboxes", "running", "cpu_cores", "memory_mb", "disk_mb")...)
 			},
-			WideHead: []string{"PROCESSES", "SNAPSHOTS", "VOLUMES", "COMMANDS_PER_DAY", "CREATED", "BY"},
+			WideHead: []string{"PROCESSES", "SNAPSHOTS", "VOLUMES", "COMMANDS_PER_DAY", "CPU_SECONDS_PER_MONTH", "MEMORY_GIB_SECONDS_PER_MONTH", "CREATED", "BY"},
 			WideRow: func(p v1.Project, now time.Time) []string {
-				return append(cells(p, "processes", "snapshots", "volumes", "commands_per_day"), output.Ago(now, &p.CreatedAt), p.CreatedBy)
+				return append(cells(p, "processes", "snapshots", "volumes", "commands_per_day", "cpu_seconds_per_month", "memory_gib_seconds_per_month"), output.Ago(now, &p.CreatedAt), p.CreatedBy)
 			},
 		})
 	}
@@ -232,7 +232,7 @@ func (a App) rm() *cobra.Command {
 
 // names are those of the resources, in the order in which they are shown.
 func names() []string {
-	return []string{"sandboxes", "running", "cpu_cores", "memory_mb", "processes", "disk_mb", "snapshots", "volumes", "commands_per_day"}
+	return []string{"sandboxes", "running", "cpu_cores", "memory_mb", "processes", "disk_mb", "snapshots", "volumes", "commands_per_day", "cpu_seconds_per_month", "memory_gib_seconds_per_month"}
 }
 
 // quotas reads arguments of the form QUOTA=N.
@@ -266,7 +266,7 @@ func of(a v1.Amounts, name string) string {
 		}
 		return strconv.FormatFloat(*a.CPUCores, 'f', -1, 64)
 	}
-	for i, v := range []*int64{a.Sandboxes, a.Running, nil, a.MemoryMB, a.Processes, a.DiskMB, a.Snapshots, a.Volumes, a.CommandsPerDay} {
+	for i, v := range []*int64{a.Sandboxes, a.Running, nil, a.MemoryMB, a.Processes, a.DiskMB, a.Snapshots, a.Volumes, a.CommandsPerDay, a.CPUSecondsPerMonth, a.MemoryGiBSecondsPerMonth} {
 		if v != nil && names()[i] == name {
 			return strconv.FormatInt(*v, 10)
 		}
