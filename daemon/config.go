@@ -53,6 +53,7 @@ type Config struct {
 	Runs    RunsConfig    `yaml:"runs"`
 	Events  EventsConfig  `yaml:"events"`
 	Audit   AuditConfig   `yaml:"audit"`
+	Usage   UsageConfig   `yaml:"usage"`
 	Answers AnswersConfig `yaml:"answers"`
 	Archive ArchiveConfig `yaml:"archive"`
 	Network NetworkConfig `yaml:"network"`
@@ -362,6 +363,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if err := cmp.Or(c.Events.check(), c.Audit.check()); err != nil {
+		return err
+	}
+	if err := c.Usage.check(); err != nil {
 		return err
 	}
 	if err := c.Answers.check(); err != nil {

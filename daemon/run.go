@@ -189,7 +189,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	used := usage.New(quotas.Store(), usage.Options{Logger: log})
+	used := usage.New(quotas.Store(), usage.Options{Keep: cfg.Usage.Keep, Logger: log})
 	keys := keyed.New(used.Store(), keyed.Options{Logger: log})
 	archives, err := cfg.archives()
 	if err != nil {

@@ -10,12 +10,15 @@ import (
 )
 
 // Usage is what projects have used, which outlives their sandboxes. Figures add up: nothing that was added is
-// taken away again.
+// taken away again, until its hour is so long ago that it is deleted.
 type Usage interface {
 	// Add adds to the figures of a project, a token and an hour.
 	Add(u Used) error
 	// Sum returns what was used, by what q says, in order of Project, Token and Time.
 	Sum(q UsageQuery) ([]Used, error)
+	// Prune deletes figures of hours before a time, the oldest first, until there are no more or it were limit: those of the
+	// first project whose name is not less than from. It returns that project, "" where there is none, and how many it deleted.
+	Prune(from string, before time.Time, limit int) (of string, deleted int, err error)
 
 	// Tallied returns the figures of a sandbox's record as the transaction sees them, by its revision, without
 	// reading the rest. A sandbox that does not exist, or has another revision, has none.

@@ -28,11 +28,13 @@ type Recorder struct {
 	store store.Store
 	log   *slog.Logger
 	now   func() time.Time
+	keep  time.Duration
 }
 
 // Options of a [Recorder].
 type Options struct {
 	Now    func() time.Time // nil: time.Now; as records have it
+	Keep   time.Duration    // figures are deleted after that; zero: DefaultKeep; never less than LeastKeep
 	Logger *slog.Logger     // nil: none
 }
 
@@ -44,14 +46,25 @@ func New(s store.Store, o Options) *Recorder {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Recorder{store: s, log: o.Logger, now: func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }}
+	if o.Keep == 0 {
+		o.Keep = DefaultKeep
+	}
+	return &Recorder{store: s, log: o.Logger, keep: max(o.Keep, LeastKeep), now: func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) }}
 }
+
+// How long figures are kept. Budgets need those of the month that goes on.
+const (
+	DefaultKeep = 400 * 24 * time.Hour
+	LeastKeep   = 32 * 24 * time.Hour
+)
 
 const (
 	// addEvery is how often the time of all sandboxes is added: what is not yet is read with the sums, so
 	// that none is missing in between. It bounds what a sum has to look at.
 	addEvery = time.Hour
 	page     = 500 // meters of one transaction
+	// pruneBatch is how many figures one transaction deletes: a few milliseconds, in which others wait.
+	pruneBatch = 500
 )
 
 // Run adds the time of sandboxes that do not change, now and then, until ctx is done.
@@ -65,6 +78,12 @@ func (r *Recorder) Run(ctx context.Context) error {
 		case <-tick.C:
 			if err := r.AddTime(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("what sandboxes use cannot be added up; it is tried again", "error", err)
+			}
+			switch n, err := r.Prune(ctx); {
+			case err != nil && ctx.Err() == nil:
+				r.log.Warn("figures of use that are too old cannot be deleted now; it is tried again", "error", err)
+			case n > 0:
+				r.log.Info("figures of use that were too old were deleted", "rows", n)
 			}
 		}
 	}
@@ -97,6 +116,26 @@ func (r *Recorder) AddTime(ctx context.Context) error {
 			return err
 		}
 		after = last
+	}
+}
+
+// Prune deletes figures that are too old, and returns how many. It holds the store for a batch at a time.
+func (r *Recorder) Prune(ctx context.Context) (deleted int, err error) {
+	before := r.now().Add(-r.keep).Truncate(time.Hour)
+	for from := ""; ; {
+		var of string
+		var n int
+		err := r.store.Update(ctx, func(tx store.Tx) (err error) {
+			of, n, err = tx.Usage().Prune(from, before, pruneBatch)
+			return err
+		})
+		if err != nil || of == "" {
+			return deleted, err
+		}
+		deleted += n
+		if from = of; n < pruneBatch {
+			from += "\x00" // the next name
+		}
 	}
 }
 

@@ -236,6 +236,39 @@ func wantSum(t *testing.T, what string, got, want store.Used) {
 	}
 }
 
+// Old figures go, whatever their number, and the rest says the same.
+func TestOldFiguresAreDeleted(t *testing.T) {
+	h := newHouse(t)
+	const old = 2*pruneBatch + 7
+	h.update(func(tx store.Tx) error {
+		for n := range old {
+			for _, project := range []string{"p", "q"} {
+				if err := tx.Usage().Add(store.Used{Project: project, Token: "alice", Time: h.now.Add(-DefaultKeep - time.Duration(n+1)*time.Hour), Commands: 1}); err != nil {
+					return err
+				}
+			}
+		}
+		return tx.Usage().Add(store.Used{Project: "p", Token: "alice", Time: h.now.Add(-DefaultKeep + time.Hour), Commands: 5})
+	})
+	if n, err := h.r.Prune(t.Context()); err != nil || n != 2*old {
+		t.Errorf("%d were deleted (%v), want %d", n, err, 2*old)
+	}
+	if got := h.sum(store.UsageQuery{})[0].Commands; got != 5 {
+		t.Errorf("%d commands are left, want 5", got)
+	}
+	if n, err := h.r.Prune(t.Context()); err != nil || n != 0 {
+		t.Errorf("a second time: %d (%v)", n, err)
+	}
+	// What budgets are made of stays, however little is to be kept.
+	h.r = New(h.db, Options{Now: func() time.Time { return h.now }, Keep: time.Minute})
+	h.update(func(tx store.Tx) error {
+		return tx.Usage().Add(store.Used{Project: "p", Token: "alice", Time: h.now.Add(-31 * 24 * time.Hour), Commands: 3})
+	})
+	if n, err := h.r.Prune(t.Context()); err != nil || n != 1 || h.sum(store.UsageQuery{})[0].Commands != 3 {
+		t.Errorf("of those of a month: %d were deleted (%v)", n, err)
+	}
+}
+
 func TestWhoBeganItIsWhoItCountsFor(t *testing.T) {
 	h := newHouse(t)
 	s := h.make("p", "alice", sandbox.Limits{CPU: 1, MemoryMB: 1024, DiskMB: 1024})

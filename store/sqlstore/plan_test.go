@@ -221,6 +221,8 @@ func TestPlans(t *testing.T) {
 			"Request":        {getRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"AnswerRequest":  {answerRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"LastRequest":    {lastRequest, "SEARCH requests USING COVERING INDEX requests_project (project=?)"},
+			"PruneUsage":     {pruneUsage, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project=? AND hour<?); SCALAR SUBQUERY 2; CO-ROUTINE oldest; SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project=? AND hour<?); SEARCH oldest"},
+			"UsageFrom":      {usageFrom, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project>?)"},
 			"Taken":          {takenOf, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
 			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},
 		} {

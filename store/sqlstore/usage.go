@@ -31,6 +31,8 @@ const (
 	putMeter     = "INSERT INTO usage_meters (" + meterColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)" +
 		" ON CONFLICT (sandbox) DO UPDATE SET project = excluded.project, token = excluded.token, cpu = excluded.cpu, memory_mb = excluded.memory_mb," +
 		" disk_mb = excluded.disk_mb, running = excluded.running, kept = excluded.kept, run = excluded.run, run_until = excluded.run_until, disk_until = excluded.disk_until"
+	usageFrom   = "SELECT project FROM usage WHERE project >= $1 ORDER BY project LIMIT 1"
+	pruneUsage  = "DELETE FROM usage WHERE project = $1 AND hour <= (SELECT MAX(hour) FROM (SELECT hour FROM usage WHERE project = $2 AND hour < $3 ORDER BY hour LIMIT $4) AS oldest)"
 	deleteMeter = "DELETE FROM usage_meters WHERE sandbox = $1"
 )
 
@@ -105,6 +107,19 @@ func (q usage) Sum(query store.UsageQuery) (all []store.Used, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// Prune reads as much of the index as it deletes, so that others do not wait for it.
+func (q usage) Prune(from string, before time.Time, limit int) (of string, deleted int, err error) {
+	if err := q.tx.ready(true); err != nil {
+		return "", 0, err
+	}
+	found, err := q.tx.row(usageFrom, []any{from}, &of)
+	if err != nil || !found {
+		return "", 0, err
+	}
+	n, err := q.tx.exec(pruneUsage, of, of, micros(before), int64(limit))
+	return of, int(n), err
 }
 
 func (q usage) Tallied(id sandbox.ID, revision int64) (t store.Tallied, err error) {

@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Templates", templateRecords},
 		{"Settings", settingRecords},
 		{"Usage", usageRecords},
+		{"UsageIsPruned", prunedUsage},
 		{"UsageMeters", usageMeters},
 		{"Projects", projectRecords},
 		{"Audit", auditRows},

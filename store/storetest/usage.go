@@ -53,6 +53,61 @@ func usageRecords(t *testing.T, open func(*testing.T) store.Store) {
 	}
 }
 
+// prunedUsage deletes the oldest hours of each project, batch by batch, and nothing else.
+func prunedUsage(t *testing.T, open func(*testing.T) store.Store) {
+	s := open(t)
+	const hours = 30
+	update(t, s, func(tx store.Tx) error {
+		for _, project := range []string{"a", "a-b", "b"} {
+			for h := range hours {
+				for _, token := range []string{"x", "y"} {
+					if err := tx.Usage().Add(store.Used{Project: project, Token: token, Time: epoch.Add(time.Duration(h) * time.Hour), Commands: 1}); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		return nil
+	})
+	before := epoch.Add(10 * time.Hour)
+	prune := func(from string, limit int) (of string, n int) {
+		t.Helper()
+		update(t, s, func(tx store.Tx) (err error) {
+			of, n, err = tx.Usage().Prune(from, before, limit)
+			return err
+		})
+		return of, n
+	}
+	if of, n := prune("", 3); of != "a" || n < 3 || n > 4 {
+		t.Errorf("the first batch: got %d of %q, want 3 or 4 of a", n, of)
+	}
+	view(t, s, func(tx store.Tx) error {
+		got, err := tx.Usage().Sum(store.UsageQuery{Project: "a", ByHour: true})
+		if len(got) == 0 || !got[0].Time.Equal(epoch.Add(2*time.Hour)) {
+			t.Errorf("the oldest is left: got %v", got)
+		}
+		return err
+	})
+	if of, n := prune("a\x00", 100); of != "a-b" || n != 20 {
+		t.Errorf("the next project: got %d of %q, want 20 of a-b", n, of)
+	}
+	if of, n := prune("a", 100); of != "a" || n != 16 {
+		t.Errorf("the rest of the first: got %d of %q, want 16 of a", n, of)
+	}
+	if of, n := prune("a", 100); of != "a" || n != 0 {
+		t.Errorf("when there is none: got %d of %q", n, of)
+	}
+	if of, _ := prune("b\x00", 100); of != "" {
+		t.Errorf("behind the last project: got %q", of)
+	}
+	view(t, s, func(tx store.Tx) error {
+		got, err := tx.Usage().Sum(store.UsageQuery{ByProject: true})
+		want := []store.Used{{Project: "a", Commands: 40}, {Project: "a-b", Commands: 40}, {Project: "b", Commands: 60}}
+		wantSame(t, "what is left", got, want)
+		return err
+	})
+}
+
 func usageMeters(t *testing.T, open func(*testing.T) store.Store) {
 	s := open(t)
 	meter := func(n int, project string) *store.UsageMeter {
