@@ -221,6 +221,7 @@ func DefaultConfig() Config {
 			CPU: l.CPU, MemoryMB: l.MemoryMB, DiskMB: l.DiskMB, Pids: l.Pids,
 			IdleTimeout: sandbox.DefaultIdleTimeout, Retention: sandbox.DefaultRetention, CommandTimeout: 5 * time.Minute,
 		},
+		Promises:      Promises{Overcommit: defaultOvercommit()},
 		AllowRoot:     true,
 		PrebuildImage: true,
 	}

@@ -6,6 +6,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"runtime"
 
@@ -14,6 +15,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/project"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/inuse"
 	driver "sandpit.dev/runtime"
 	"sandpit.dev/store"
 	"sandpit.dev/store/quota"
@@ -27,12 +29,32 @@ type Promises struct {
 }
 
 // OvercommitConfig is how many times what the host has all sandboxes together may be promised: running ones of
-// cores and memory, all whose disk is here of that. Zero: no bound by promises. New work is refused in any case while a disk is
-// nearly full.
+// cores and memory, all whose disk is here of that. Zero: no bound by promises. InUse bounds memory and processors
+// by what is in use instead. New work is refused in any case while a disk is nearly full.
 type OvercommitConfig struct {
-	CPU    float64 `yaml:"cpu_cores"`
-	Memory float64 `yaml:"memory_mb"`
-	Disk   float64 `yaml:"disk_mb"`
+	CPU    float64     `yaml:"cpu_cores"`
+	Memory float64     `yaml:"memory_mb"`
+	Disk   float64     `yaml:"disk_mb"`
+	InUse  InUseConfig `yaml:"in_use"`
+}
+
+// InUseConfig is an [inuse.Bounds].
+type InUseConfig struct {
+	MemoryPercent float64 `yaml:"memory_percent"`
+	LoadPerCore   float64 `yaml:"load_per_core"`
+}
+
+// As shipped 4,000 idle sandboxes of the default size are possible: they are promised 4 TB of disk and 2 TB of memory, and
+// use next to nothing. Processors are shared fairly, so that only a host which gets nowhere refuses.
+const (
+	defaultDiskFactor    = 100
+	defaultMemoryPercent = 95
+	defaultLoadPerCore   = 100
+)
+
+// defaultOvercommit is what is configured as shipped.
+func defaultOvercommit() OvercommitConfig {
+	return OvercommitConfig{Disk: defaultDiskFactor, InUse: InUseConfig{MemoryPercent: defaultMemoryPercent, LoadPerCore: defaultLoadPerCore}}
 }
 
 // maxOvercommit is a factor by which nothing is bounded any more.
@@ -44,12 +66,15 @@ func (c *Promises) check() error {
 			return fault.InvalidField(name, "%v is outside 0 to %d", v, maxOvercommit).WithRemedy("1 is what the host has, 2 twice that; leave it out for no bound")
 		}
 	}
+	if err := inuse.Bounds(c.Overcommit.InUse).Check("overcommit.in_use"); err != nil {
+		return err
+	}
 	_, err := project.Parse("quotas", c.Quotas)
 	return err
 }
 
 // openQuotas returns what holds projects to their quotas, and all of them to what the host has.
-func (c *Promises) openQuotas(ctx context.Context, db store.Store, drivers map[string]driver.Driver) (*quota.Keeper, error) {
+func (c *Promises) openQuotas(ctx context.Context, db store.Store, drivers map[string]driver.Driver, log *slog.Logger) (*quota.Keeper, error) {
 	of, err := project.Parse("quotas", c.Quotas)
 	if err != nil {
 		return nil, err
@@ -58,7 +83,11 @@ func (c *Promises) openQuotas(ctx context.Context, db store.Store, drivers map[s
 	if err != nil {
 		return nil, err
 	}
-	return quota.Open(ctx, db, quota.Options{Host: host, New: of}, access.DefaultProject)
+	o := quota.Options{Host: host, New: of}
+	if b := inuse.Bounds(c.Overcommit.InUse); b != (inuse.Bounds{}) {
+		o.Admit = inuse.New(b, inuse.Options{Logger: log}).Admit
+	}
+	return quota.Open(ctx, db, o, access.DefaultProject)
 }
 
 // promised is the most that all sandboxes together may be promised on this host. disk is asked where it is needed.
@@ -73,6 +102,9 @@ func (c *Promises) promised(disk func() int64) (a project.Amounts, err error) {
 	}
 	if f := c.Overcommit.Disk; f > 0 {
 		bytes := disk()
+		if bytes <= 0 && f == defaultDiskFactor {
+			return a, nil
+		}
 		if bytes <= 0 {
 			return a, fault.InvalidField("overcommit.disk_mb", "no runtime here says how large the disk of its sandboxes is").WithRemedy("leave it out")
 		}

@@ -185,7 +185,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		defer cancel()
 		report(log, "close the audit log", audited.Close(ctx))
 	})
-	quotas, err := cfg.openQuotas(ctx, audited.Store(), drivers)
+	quotas, err := cfg.openQuotas(ctx, audited.Store(), drivers, log)
 	if err != nil {
 		return err
 	}

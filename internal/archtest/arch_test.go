@@ -67,6 +67,7 @@ var rules = []rule{
 	{"access/bearer", []string{"fault", "sandbox", "access", "store"}, "tokens are checked against the store's contract, not a database"},
 	{"linux", []string{"fault", "internal/atomicfile", "internal/cleanup"}, "what Linux offers is the same for every driver: it knows no sandbox and no driver"},
 	{"linux/steer", []string{"fault", "internal/cleanup"}, "it knows namespaces and sockets, never a policy or a sandbox"},
+	{"linux/inuse", []string{"fault"}, "it reads what the kernel says of the whole machine, and knows no sandbox"},
 	{"linux/mount", nil, "it wraps system calls and knows nothing of sandboxes"},
 	{"linux/spawn", nil, "it starts a process and knows nothing of what that is"},
 	{"linux/seccomp/install", nil, "it is linked into the agent"},

@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Host is the most that all projects together may have of what a host has, see [project.Amounts]; zero: no bound.
 	Host project.Amounts
+	// Admit is asked before something begins to run, and its error refuses that: the host carries no more. nil: it
+	// carries anything.
+	Admit func() error
 	// New are the quotas of a project that is made without being given any.
 	New project.Amounts
 	Now func() time.Time // nil: time.Now

@@ -33,7 +33,7 @@ func (t *keptTx) bound(name string) (bool, error) {
 		q = p.Quotas
 	}
 	q[project.Commands] = 0
-	return q != (project.Amounts{}) || len(t.k.host) > 0, nil
+	return q != (project.Amounts{}) || len(t.k.host) > 0 || t.k.o.Admit != nil, nil
 }
 
 // check returns the refusal of a change of records that is made already, if by it the project took more of a
@@ -55,6 +55,11 @@ func (t *keptTx) check(name string, before, after project.Amounts) error {
 			if err := t.afford(p); err != nil {
 				return err
 			}
+		}
+	}
+	if t.k.o.Admit != nil && after[project.Running] > before[project.Running] {
+		if err := t.k.o.Admit(); err != nil {
+			return err
 		}
 	}
 	r, _, err := t.over(t.k.o.Host, "", before, after)
