@@ -32,6 +32,7 @@ import (
 	"sandpit.dev/projects"
 	"sandpit.dev/settings"
 	"sandpit.dev/store"
+	"sandpit.dev/store/quota"
 )
 
 // house is the whole way from HTTP to real commands: the coat over the engine,
@@ -43,6 +44,7 @@ type house struct {
 	token  string // the one that calls are made with; admin at first
 	tokens *bearer.Authority
 	store  store.Store
+	quotas *quota.Keeper
 	made   rest.Options // what api was made of
 }
 
@@ -82,7 +84,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	for _, f := range change {
 		f(&o)
 	}
-	h := &house{t: t, token: adminToken, tokens: tokens, store: s.Store, made: o}
+	h := &house{t: t, token: adminToken, tokens: tokens, store: s.Store, quotas: s.Quotas, made: o}
 	return h.serve(o)
 }
 

@@ -5,11 +5,14 @@ package rest_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/store"
 )
 
 func TestProjects(t *testing.T) {
@@ -51,6 +54,30 @@ func TestProjects(t *testing.T) {
 			t.Errorf("the limits: %+v", l)
 		}
 		want[v1.Sandbox](h, http.StatusCreated, "POST", "/v1/sandboxes", `{}`) // another project's
+	})
+	t.Run("ABudgetThatIsUsedUpRefusesUntilTheMonthEnds", func(t *testing.T) {
+		lab := h.as("lab", access.Admin)
+		want[v1.Project](h, http.StatusOK, "PATCH", "/v1/projects/lab", `{"quotas": {"cpu_seconds_per_month": 100, "memory_gib_seconds_per_month": 1000}}`)
+		box := want[v1.Sandbox](lab, http.StatusCreated, "POST", "/v1/sandboxes", `{}`)
+		want[v1.Sandbox](lab, http.StatusOK, "POST", "/v1/sandboxes/"+box.ID+"/stop", nil)
+		must(t, h.quotas.Store().Update(t.Context(), func(tx store.Tx) error {
+			return tx.Usage().Add(store.Used{Project: "lab", Token: "ci", Time: time.Now(), CPUSeconds: 100.25, MemorySeconds: 10})
+		}))
+		for _, r := range [][2]string{{"POST", "/v1/sandboxes"}, {"POST", "/v1/sandboxes/" + box.ID + "/start"}} {
+			a := lab.do(r[0], r[1], `{}`)
+			if a.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(a.body), "cpu_seconds_per_month: 100, of which 100.25 are used") {
+				t.Errorf("%s: %s %s", r[1], a.Status, a.body)
+			}
+			if n, err := strconv.Atoi(a.Header.Get("Retry-After")); err != nil || n < 1 || n > 31*24*3600 {
+				t.Errorf("%s: try again in %q", r[1], a.Header.Get("Retry-After"))
+			}
+		}
+		p := want[v1.SandboxLimits](lab, http.StatusOK, "GET", "/v1/limits", nil).Project
+		if *p.Used.CPUSecondsPerMonth != 100 || *p.Left.CPUSecondsPerMonth != 0 || *p.Left.MemoryGiBSecondsPerMonth != 990 || p.BudgetResetAt.Day() != 1 {
+			t.Errorf("the limits: %+v", p)
+		}
+		want[v1.Project](h, http.StatusOK, "PATCH", "/v1/projects/lab", `{"quotas": {"cpu_seconds_per_month": 0}}`)
+		want[v1.Sandbox](lab, http.StatusOK, "POST", "/v1/sandboxes/"+box.ID+"/start", nil)
 	})
 	t.Run("AreOfTheServersAdministrator", func(t *testing.T) {
 		for _, r := range [][3]string{{"POST", "/v1/projects", `{"name": "mine"}`}, {"PATCH", "/v1/projects/web", `{"quotas": {"sandboxes": 0}}`}, {"DELETE", "/v1/projects/web", ""}, {"GET", "/v1/projects/default", ""}} {
