@@ -5,6 +5,8 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"net/url"
 
 	v1 "sandpit.dev/api/v1"
@@ -17,13 +19,63 @@ func (c *Client) Stats(ctx context.Context, ref string) (*v1.SandboxStats, error
 	return s, err
 }
 
-// AllStats returns what each sandbox uses that is up: of the project, or with the server's own administrator's token of all.
-func (c *Client) AllStats(ctx context.Context, allProjects bool) ([]v1.SandboxStats, error) {
+// FollowStats passes what a sandbox uses to do, at once and then every two seconds, until ctx is done or do fails. The hour
+// is in the first alone.
+func (c *Client) FollowStats(ctx context.Context, ref string, do func(*v1.SandboxStats) error) error {
+	return followStats(ctx, c, of(ref, "/stats"), make(url.Values), do)
+}
+
+// StatsQuery is which sandboxes [Client.AllStats] is about.
+type StatsQuery struct {
+	AllProjects bool // those of all projects, for the server's own administrator's token
+	History     bool // with the last hour by the minute
+}
+
+func (q StatsQuery) values() url.Values {
 	v := make(url.Values)
-	if allProjects {
+	if q.AllProjects {
 		v.Set("all_projects", "true")
 	}
-	var l v1.StatsList
-	_, err := c.call(ctx, request{method: "GET", path: "/stats", query: v}, &l)
-	return l.Items, err
+	if q.History {
+		v.Set("history", "true")
+	}
+	return v
+}
+
+// AllStats returns what each sandbox uses that is up, and all together.
+func (c *Client) AllStats(ctx context.Context, q StatsQuery) (*v1.StatsList, error) {
+	l := new(v1.StatsList)
+	_, err := c.call(ctx, request{method: "GET", path: "/stats", query: q.values()}, l)
+	return l, err
+}
+
+// FollowAllStats is FollowStats of what AllStats returns.
+func (c *Client) FollowAllStats(ctx context.Context, q StatsQuery, do func(*v1.StatsList) error) error {
+	return followStats(ctx, c, "/stats", q.values(), do)
+}
+
+func followStats[T any](ctx context.Context, c *Client, path string, q url.Values, do func(*T) error) error {
+	q.Set("follow", "true")
+	resp, err := c.do(ctx, request{method: "GET", path: path, query: q, header: http.Header{"Accept": {"text/event-stream"}}})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return c.each(ctx, resp.Body, "stats", "follow them again", func(ev event) (bool, error) {
+		switch ev.name {
+		case v1.StreamError:
+			var p v1.Problem
+			if err := json.Unmarshal(ev.data, &p); err != nil {
+				return true, garbled(err)
+			}
+			return true, faultOf(&p, "")
+		case v1.StatsEvent:
+			v := new(T)
+			if err := json.Unmarshal(ev.data, v); err != nil {
+				return true, garbled(err)
+			}
+			return false, do(v)
+		}
+		return false, nil // of a later server
+	})
 }

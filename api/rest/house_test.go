@@ -26,10 +26,12 @@ import (
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/machine"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
 	"sandpit.dev/projects"
+	"sandpit.dev/runtime"
 	"sandpit.dev/settings"
 	"sandpit.dev/store"
 	"sandpit.dev/store/quota"
@@ -67,7 +69,10 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	must(t, err)
 	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
-	o.Services.Stats = meter.New(s.Store, nil, meter.Options{})
+	o.Services.Stats = meter.New(s.Store, map[string]runtime.Driver{"memory": s.Host.Driver()}, meter.Options{Host: func() (meter.HostUse, error) {
+		u, err := machine.Read(t.TempDir())
+		return meter.HostUse(u), err
+	}})
 	o.Services.Audit = s.Audit
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)

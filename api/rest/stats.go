@@ -5,7 +5,9 @@ package rest
 
 import (
 	"context"
+	"net/http"
 
+	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/meter"
@@ -20,43 +22,107 @@ func (a *API) stats() (service.Stats, error) {
 }
 
 type getStats struct {
-	Ref string `path:"id" doc:"the sandbox's id or key"`
+	Ref    string `path:"id" doc:"the sandbox's id or key"`
+	Follow *bool  `query:"follow" doc:"true: go on, every two seconds, by server-sent events stats (SandboxStats), the first of which alone has the hour; error (Problem) when the sandbox is deleted"`
 }
 
-func (a *API) getStats(ctx context.Context, c *call, in *getStats) (v1.SandboxStats, error) {
+func (a *API) getStats(ctx context.Context, c *call, in *getStats) error {
 	s, err := a.stats()
 	if err != nil {
-		return v1.SandboxStats{}, err
+		return err
 	}
-	one, err := s.Stats(ctx, c.Caller, in.Ref)
-	if err != nil {
-		return v1.SandboxStats{}, err
+	if in.Follow == nil || !*in.Follow {
+		one, err := s.Stats(ctx, c.Caller, in.Ref)
+		if err != nil {
+			return err
+		}
+		return c.Answer(statsOf(one))
 	}
-	return statsOf(one), nil
+	return follow(ctx, c, func(ctx context.Context, send func(any) error) error {
+		return s.Follow(ctx, c.Caller, in.Ref, func(one meter.Stats) error { return send(statsOf(one)) })
+	})
+}
+
+// follow streams what run sends, until the client goes away.
+func follow(ctx context.Context, c *call, run func(ctx context.Context, send func(any) error) error) error {
+	if c.R.Method == http.MethodHead {
+		c.W.Header().Set("Content-Type", "text/event-stream")
+		c.W.WriteHeader(http.StatusOK)
+		return nil
+	}
+	ctx, done := c.Bound(ctx)
+	defer done()
+	s := c.Events()
+	defer s.Close()
+	err := run(ctx, func(v any) error { return s.Send(v1.StatsEvent, 0, v) })
+	return s.Fail(httpapi.Cause(ctx, err))
 }
 
 type listStats struct {
 	AllProjects *bool `query:"all_projects" doc:"those of all projects, for the server's own administrator's token"`
-	History     *bool `query:"history" doc:"with the last hour of each; the default is false"`
+	History     *bool `query:"history" doc:"with the last hour of each, of all together and of the host; the default is false"`
+	Follow      *bool `query:"follow" doc:"true: go on, every two seconds, by server-sent events stats (StatsList), of which the first alone has hours"`
 }
 
-func (a *API) listStats(ctx context.Context, c *call, in *listStats) (v1.StatsList, error) {
+// statsCost is about how much memory one sandbox takes in an event.
+const statsCost = 1 << 10
+
+func (a *API) listStats(ctx context.Context, c *call, in *listStats) error {
 	s, err := a.stats()
 	if err != nil {
-		return v1.StatsList{}, err
+		return err
 	}
-	all, err := s.All(ctx, c.Caller, in.AllProjects != nil && *in.AllProjects)
-	if err != nil {
-		return v1.StatsList{}, err
+	all, hours := in.AllProjects != nil && *in.AllProjects, in.History != nil && *in.History
+	if in.Follow == nil || !*in.Follow {
+		r, err := s.All(ctx, c.Caller, all)
+		if err != nil {
+			return err
+		}
+		return c.Answer(reportOf(r, hours))
 	}
-	out := v1.StatsList{Items: make([]v1.SandboxStats, 0, len(all))}
-	for _, one := range all {
-		if in.History == nil || !*in.History {
+	return follow(ctx, c, func(ctx context.Context, send func(any) error) error {
+		var reserved int64
+		return s.FollowAll(ctx, c.Caller, all, func(r meter.Report) error {
+			if size := int64(len(r.Items)) * statsCost; size > max(httpapi.FreeAnswer, reserved) {
+				if err := c.Reserve(ctx, size-reserved); err != nil {
+					return err
+				}
+				reserved = size
+			}
+			return send(reportOf(r, hours))
+		})
+	})
+}
+
+func reportOf(r meter.Report, hours bool) v1.StatsList {
+	out := v1.StatsList{Items: make([]v1.SandboxStats, 0, len(r.Items)), History: []v1.StatsSample{}}
+	for _, one := range r.Items {
+		if !hours {
 			one.History = nil
 		}
 		out.Items = append(out.Items, statsOf(one))
 	}
-	return out, nil
+	sum := sampleOf(r.Sum.Sample)
+	out.Total = v1.StatsTotal{Sandboxes: r.Sum.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks}
+	if h := r.Host; h != nil {
+		out.Host = &v1.HostStats{CPULimit: h.CPUs, MemoryLimit: h.MemorySize, DiskLimit: h.DiskSize, TaskLimit: h.TaskLimit, Now: sampleOf(h.Now), History: []v1.StatsSample{}}
+	}
+	if !hours {
+		return out
+	}
+	out.History = samplesOf(r.History)
+	if h := r.Host; h != nil {
+		out.Host.History = samplesOf(h.History)
+	}
+	return out
+}
+
+func samplesOf(all []meter.Sample) []v1.StatsSample {
+	out := make([]v1.StatsSample, 0, len(all))
+	for _, one := range all {
+		out = append(out, sampleOf(one))
+	}
+	return out
 }
 
 func statsOf(s meter.Stats) v1.SandboxStats {
@@ -64,14 +130,11 @@ func statsOf(s meter.Stats) v1.SandboxStats {
 	out := v1.SandboxStats{
 		ID: string(b.ID), Key: textOrNull(b.Key), Project: b.Project, Status: string(b.State),
 		CPULimit: b.Limits.CPU, MemoryLimit: int64(b.Limits.MemoryMB) << 20, DiskLimit: int64(b.Limits.DiskMB) << 20, TaskLimit: b.Limits.Pids,
-		History: make([]v1.StatsSample, 0, len(s.History)),
+		History: samplesOf(s.History),
 	}
 	if s.Now != nil {
 		out.Now = new(sampleOf(*s.Now))
 		out.Now.CPUSeconds = new(s.Now.CPU.Seconds())
-	}
-	for _, one := range s.History {
-		out.History = append(out.History, sampleOf(one))
 	}
 	return out
 }

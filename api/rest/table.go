@@ -317,8 +317,12 @@ func (a *API) operations() []httpapi.Operation {
 		op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
 			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
 			Extend(keyless("twice is as once")),
-		op("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it.", http.StatusOK, a.getStats),
-		op("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up.", http.StatusOK, a.listStats),
+		raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
+			Out(reflect.TypeFor[v1.SandboxStats]()).
+			Also(http.StatusOK, "text/event-stream", nil, ""),
+		raw("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up, and all together; for the server's own administrator's token the host, too. With follow=true as server-sent events stats (StatsList).", http.StatusOK, a.listStats).
+			Out(reflect.TypeFor[v1.StatsList]()).
+			Also(http.StatusOK, "text/event-stream", nil, ""),
 		op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
 		op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
 		raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).

@@ -13,5 +13,7 @@ import (
 // Stats tells what sandboxes use now.
 type Stats interface {
 	Stats(ctx context.Context, c access.Caller, ref string) (meter.Stats, error)
-	All(ctx context.Context, c access.Caller, allProjects bool) ([]meter.Stats, error)
+	All(ctx context.Context, c access.Caller, allProjects bool) (meter.Report, error)
+	Follow(ctx context.Context, c access.Caller, ref string, send func(meter.Stats) error) error
+	FollowAll(ctx context.Context, c access.Caller, allProjects bool, send func(meter.Report) error) error
 }

@@ -30,7 +30,33 @@ type StatsSample struct {
 	Tasks           *int64    `json:"tasks" jsonschema:"processes and threads"`
 }
 
-// StatsList is what sandboxes that are up use.
+// StatsList is what sandboxes that are up use, each and together.
 type StatsList struct {
-	Items []SandboxStats `json:"items"`
+	Items   []SandboxStats `json:"items"`
+	Total   StatsTotal     `json:"total" jsonschema:"of all of items"`
+	History []StatsSample  `json:"history" jsonschema:"what they used together in the last hour, by the minute, oldest first; only with history=true"`
+	Host    *HostStats     `json:"host" jsonschema:"the whole host, the server and all else on it included; for the server's own administrator's token, else null"`
 }
+
+// StatsTotal is what sandboxes use together. What the host counts of none of them is null.
+type StatsTotal struct {
+	Sandboxes   int      `json:"sandboxes" jsonschema:"that were counted"`
+	CPUs        *float64 `json:"cpus"`
+	MemoryBytes *int64   `json:"memory_bytes"`
+	DiskBytes   *int64   `json:"disk_bytes"`
+	Tasks       *int64   `json:"tasks"`
+}
+
+// HostStats is what the host uses.
+type HostStats struct {
+	CPULimit    int           `json:"cpu_limit" jsonschema:"processors there are"`
+	MemoryLimit int64         `json:"memory_limit_bytes"`
+	DiskLimit   int64         `json:"disk_limit_bytes" jsonschema:"of the disk that the data directory is on"`
+	TaskLimit   int64         `json:"task_limit"`
+	Now         StatsSample   `json:"now" jsonschema:"its memory is what programs cannot get any more; its cpus are null until there are two readings"`
+	History     []StatsSample `json:"history" jsonschema:"the last hour by the minute, oldest first; only with history=true"`
+}
+
+// StatsEvent is the event of a stream that follows: SandboxStats of one sandbox, or StatsList. The stream has no end of its own
+// but an error.
+const StatsEvent = "stats"

@@ -17,6 +17,8 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/usage"
+	"sandpit.dev/fault"
 )
 
 // listPage is how many sandboxes are asked for at once.
@@ -64,6 +66,16 @@ id. Several statuses are one or the other; of others all have to hold.`,
 			return err
 		}
 		found = slices.DeleteFunc(found, func(s *v1.Sandbox) bool { return !only.named(s) })
+		uses := make(map[string]*v1.SandboxStats)
+		if how.Wide() {
+			l, err := cl.AllStats(c.Context(), client.StatsQuery{})
+			if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unsupported) { // of an earlier server
+				return err
+			}
+			for n := range l.Items {
+				uses[l.Items[n].ID] = &l.Items[n]
+			}
+		}
 		return output.List(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, output.Columns[*v1.Sandbox]{
 			Head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
 			Row: func(s *v1.Sandbox, now time.Time) []string {
@@ -79,7 +91,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 					output.Ago(now, &s.CreatedAt), output.Ago(now, s.LastActivityAt),
 				}
 			},
-			WideHead: []string{"DISK", "NETWORK", "EXPIRES", "LABELS"},
+			WideHead: append([]string{"DISK", "NETWORK", "EXPIRES", "LABELS"}, usedHeads()...),
 			WideRow: func(s *v1.Sandbox, now time.Time) []string {
 				var labels []string
 				for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
@@ -89,7 +101,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 				if s.Archive != nil {
 					disk += " (" + output.Bytes(s.Archive.SizeBytes) + " archived)"
 				}
-				return []string{disk, s.Network, output.Ago(now, s.ExpiresAt), strings.Join(labels, ",")}
+				return append([]string{disk, s.Network, output.Ago(now, s.ExpiresAt), strings.Join(labels, ",")}, usage.Cells(uses[s.ID])...)
 			},
 			Called: func(s *v1.Sandbox) string { return s.Ref() },
 		})
@@ -145,4 +157,13 @@ func (f *filters) named(s *v1.Sandbox) bool {
 		}
 	}
 	return true
+}
+
+// usedHeads are the heads of what a sandbox uses, beside those of what it may.
+func usedHeads() []string {
+	out := usage.Heads()
+	for n := range out {
+		out[n] = "USED " + out[n]
+	}
+	return out
 }

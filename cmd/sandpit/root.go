@@ -82,13 +82,19 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))
 	add(groupAgents, newMCP(a), newConnect(a), newSkill(a), listOf("skills", newSkill(a), newSkillLs(a)), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), usage.NewStats(usage.App{Client: a.client, Out: a.stdout, Takes: takes}), audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
+	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(a.usage()), usage.NewStats(a.usage()), usage.NewTop(a.usage()),
+		audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
 	return root
 }
 
 // settings is what the commands about settings need.
 func (a *app) settings() settings.App {
 	return settings.App{Client: a.client, Out: a.stdout, Takes: takes, Group: group, Soon: a.soon}
+}
+
+// usage is what the commands about usage need.
+func (a *app) usage() usage.App {
+	return usage.App{Client: a.client, Out: a.stdout, Takes: takes}
 }
 
 // projects is what the commands about projects need.

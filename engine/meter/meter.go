@@ -23,6 +23,8 @@ import (
 
 // Options of a [Service].
 type Options struct {
+	// Host tells what the whole host uses; nil: nobody does.
+	Host   func() (HostUse, error)
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: none
 }
@@ -36,6 +38,10 @@ type Service struct {
 
 	mu    sync.Mutex
 	known map[sandbox.ID]*known // of sandboxes that are up
+	sums  map[string]Sum        // of projects, in the last round
+
+	machine   machine
+	followers followers
 }
 
 // New returns a service of the sandboxes on record, by the names of their runtimes.
@@ -46,7 +52,10 @@ func New(s store.Store, drivers map[string]runtime.Driver, o Options) *Service {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{store: s, drivers: drivers, now: o.Now, log: o.Logger, known: make(map[sandbox.ID]*known)}
+	return &Service{
+		store: s, drivers: drivers, now: o.Now, log: o.Logger, known: make(map[sandbox.ID]*known),
+		machine: machine{use: o.Host}, followers: followers{of: make(map[string]*look)},
+	}
 }
 
 // known is what is kept of one sandbox that is up.
@@ -97,7 +106,30 @@ func (s *Service) Round(ctx context.Context) error {
 		}
 	}
 	s.mu.Unlock()
-	s.each(ctx, all, func(box *sandbox.Sandbox) { _, _ = s.read(ctx, box, true) })
+	var mu sync.Mutex
+	sums := make(map[string]Sum)
+	s.each(ctx, all, func(box *sandbox.Sandbox) {
+		k, err := s.read(ctx, box, true)
+		if err != nil {
+			return
+		}
+		k.mu.Lock()
+		last := k.last
+		k.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		sum, ok := sums[box.Project]
+		if !ok {
+			sum = nothing(s.now())
+		}
+		sums[box.Project] = sum.with(last)
+	})
+	if _, err := s.machine.read(s.now(), true); err != nil {
+		s.log.Warn("what the host uses cannot be read; it is tried again", "error", err)
+	}
+	s.mu.Lock()
+	s.sums = sums
+	s.mu.Unlock()
 	return ctx.Err()
 }
 
@@ -244,36 +276,4 @@ func (s *Service) stats(ctx context.Context, box *sandbox.Sandbox) (Stats, error
 	last := k.last
 	out.Now, out.History = &last, k.hour.since(s.now())
 	return out, nil
-}
-
-// All returns what each sandbox of the caller's project uses that is up, or for who runs the server of all; one that
-// cannot be read is without.
-func (s *Service) All(ctx context.Context, c access.Caller, allProjects bool) ([]Stats, error) {
-	if err := c.Require(access.SandboxesRead); err != nil {
-		return nil, err
-	}
-	project := c.Project
-	if allProjects {
-		if err := c.Require(access.ServerAdmin); err != nil {
-			return nil, err
-		}
-		project = ""
-	}
-	up, err := s.up(ctx, project)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Stats, len(up))
-	at := make(map[sandbox.ID]int, len(up))
-	for n, box := range up {
-		at[box.ID] = n
-	}
-	s.each(ctx, up, func(box *sandbox.Sandbox) {
-		one, err := s.stats(ctx, box)
-		if err != nil {
-			one = Stats{Sandbox: box}
-		}
-		out[at[box.ID]] = one
-	})
-	return out, ctx.Err()
 }

@@ -69,7 +69,7 @@ func TestStatsAreOfWhatIsUpAndOfNobodyElses(t *testing.T) {
 	if _, err := s.All(t.Context(), own, true); fault.Of(err) != fault.Denied {
 		t.Errorf("all projects: got %v", err)
 	}
-	if all, err := s.All(t.Context(), own, false); err != nil || len(all) != 1 || all[0].Now == nil {
+	if all, err := s.All(t.Context(), own, false); err != nil || len(all.Items) != 1 || all.Items[0].Now == nil || all.Host != nil {
 		t.Errorf("its own: got %+v, %v", all, err)
 	}
 

@@ -37,6 +37,9 @@ func ListFlags(c *cobra.Command, quiet string) Listing {
 // Names reports whether names or ids alone are printed.
 func (l Listing) Names() bool { return *l.quiet || !l.by.Given() && *l.format == AsName }
 
+// Wide reports whether a table with all columns is printed.
+func (l Listing) Wide() bool { return !*l.quiet && !l.by.Given() && *l.format == AsWide }
+
 // Columns are a table of things: their heads, and the cells of one thing.
 type Columns[T any] struct {
 	Head []string

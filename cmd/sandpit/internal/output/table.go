@@ -21,7 +21,7 @@ const leastColumn = 16
 // Table prints aligned columns; the last is not padded. At a terminal that is too narrow the longest
 // columns are cut, with an ellipsis, but never the first, which names what a line is about.
 func Table(w io.Writer, head []string, rows [][]string) error {
-	return table(w, head, rows, columnsOf(w))
+	return TableWithin(w, head, rows, columnsOf(w))
 }
 
 // columnsOf returns how wide the terminal is that is written to; 0: it is none.
@@ -37,7 +37,8 @@ func columnsOf(w io.Writer) int {
 	return columns
 }
 
-func table(w io.Writer, head []string, rows [][]string, columns int) error {
+// TableWithin is Table for a terminal that is so wide; 0: for none.
+func TableWithin(w io.Writer, head []string, rows [][]string, columns int) error {
 	widths := make([]int, len(head))
 	all := append([][]string{head}, rows...)
 	for _, row := range all {

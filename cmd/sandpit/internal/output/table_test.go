@@ -39,7 +39,7 @@ uq38cggupc8mb0ar   running   python                     true
 		{64, narrow}, {10, narrow},
 	} {
 		var b strings.Builder
-		if err := table(&b, head(), rows(), c.columns); err != nil {
+		if err := TableWithin(&b, head(), rows(), c.columns); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := b.String(), c.want[1:]; got != want {

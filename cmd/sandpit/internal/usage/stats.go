@@ -6,11 +6,11 @@ package usage
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
@@ -33,28 +33,26 @@ it does not keep it from idling, and starts none.`,
 		if err != nil {
 			return err
 		}
-		tick := time.NewTicker(2 * time.Second)
-		defer tick.Stop()
-		for {
-			var found []v1.SandboxStats
-			if len(args) == 1 {
-				one, err := cl.Stats(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
-				found = append(found, *one)
-			} else if found, err = cl.AllStats(c.Context(), *all); err != nil {
+		q := client.StatsQuery{AllProjects: *all}
+		one := func(s *v1.SandboxStats) error { return a.printStats(*out, []v1.SandboxStats{*s}) }
+		each := func(l *v1.StatsList) error { return a.printStats(*out, l.Items) }
+		switch {
+		case len(args) == 1 && *follow:
+			return cl.FollowStats(c.Context(), args[0], one)
+		case len(args) == 1:
+			s, err := cl.Stats(c.Context(), args[0])
+			if err != nil {
 				return err
 			}
-			if err := a.printStats(*out, found); err != nil || !*follow {
-				return err
-			}
-			select {
-			case <-c.Context().Done():
-				return c.Context().Err()
-			case <-tick.C:
-			}
+			return one(s)
+		case *follow:
+			return cl.FollowAllStats(c.Context(), q, each)
 		}
+		l, err := cl.AllStats(c.Context(), q)
+		if err != nil {
+			return err
+		}
+		return each(l)
 	}
 	return c
 }
@@ -65,23 +63,36 @@ func (a App) printStats(as output.Format, found []v1.SandboxStats) error {
 	}
 	rows := make([][]string, 0, len(found))
 	for _, s := range found {
-		name := s.ID
-		if s.Key != nil {
-			name = *s.Key
-		}
-		row := []string{name, s.Status, "-", "-", "-", "-"}
-		if n := s.Now; n != nil {
-			if n.CPUs != nil {
-				row[2] = fmt.Sprintf("%.2f of %s", *n.CPUs, strconv.FormatFloat(s.CPULimit, 'g', 4, 64))
-			}
-			row[3], row[4] = ofLimit(n.MemoryBytes, s.MemoryLimit), ofLimit(n.DiskBytes, s.DiskLimit)
-			if n.Tasks != nil {
-				row[5] = fmt.Sprintf("%d of %d", *n.Tasks, s.TaskLimit)
-			}
-		}
-		rows = append(rows, row)
+		rows = append(rows, append([]string{nameOf(&s), s.Status}, Cells(&s)...))
 	}
-	return output.Table(a.Out, []string{"NAME", "STATUS", "CPUS", "MEMORY", "DISK", "PROCESSES"}, rows)
+	return output.Table(a.Out, append([]string{"NAME", "STATUS"}, Heads()...), rows)
+}
+
+func nameOf(s *v1.SandboxStats) string {
+	if s.Key != nil {
+		return *s.Key
+	}
+	return s.ID
+}
+
+// Heads are the heads of [Cells].
+func Heads() []string { return []string{"CPUS", "MEMORY", "DISK", "PROCESSES"} }
+
+// Cells are what a sandbox uses, of what it may, for a table; nil: it is not known.
+func Cells(s *v1.SandboxStats) []string {
+	row := []string{"-", "-", "-", "-"}
+	if s == nil || s.Now == nil {
+		return row
+	}
+	n := s.Now
+	if n.CPUs != nil {
+		row[0] = fmt.Sprintf("%.2f of %s", *n.CPUs, strconv.FormatFloat(s.CPULimit, 'g', 4, 64))
+	}
+	row[1], row[2] = ofLimit(n.MemoryBytes, s.MemoryLimit), ofLimit(n.DiskBytes, s.DiskLimit)
+	if n.Tasks != nil {
+		row[3] = fmt.Sprintf("%d of %d", *n.Tasks, s.TaskLimit)
+	}
+	return row
 }
 
 func ofLimit(n *int64, limit int64) string {
