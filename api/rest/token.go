@@ -15,14 +15,24 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
-// whoami answers from the caller alone: it needs no scope, and no record that could not be read.
-func (a *API) whoami(_ context.Context, c *call, _ *httpapi.NoInput) (v1.Whoami, error) {
+// whoami needs no scope: it says nothing of what is in the project but what quotas leave.
+func (a *API) whoami(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Whoami, error) {
 	out := v1.Whoami{
 		Name: c.Caller.Actor, Project: c.Caller.Project, Scopes: scopesOf(c.Caller.Scopes),
 		Profile: c.Caller.Profile, ExpiresAt: timeOrNull(c.Caller.ExpiresAt),
 	}
 	if c.Caller.TokenID != "" {
 		out.TokenID = &c.Caller.TokenID
+	}
+	if a.Projects == nil {
+		return out, nil
+	}
+	p, err := a.Projects.Limits(ctx, c.Caller)
+	if err != nil {
+		return v1.Whoami{}, err
+	}
+	if left := projectOf(&p).Left; left != (v1.Amounts{}) {
+		out.Left = &left
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
 )
 
@@ -36,6 +37,23 @@ func TestWhoami(t *testing.T) {
 		got := want[v1.Whoami](h, 200, "GET", "/v1/whoami", nil)
 		if wanted := (v1.Whoami{Name: "admin-token", Project: "default", Scopes: []string{"admin", "server:admin"}}); !reflect.DeepEqual(got, wanted) {
 			t.Errorf("got %+v, want %+v", got, wanted)
+		}
+	})
+	t.Run("WhatQuotasLeave", func(t *testing.T) {
+		got := want[v1.Whoami](h, 200, "GET", "/v1/whoami", nil, guard.ProjectHeader, "p") // the server's own in that project
+		if got.Project != "p" || got.Left != nil {
+			t.Errorf("without quotas: %+v", got)
+		}
+		want[v1.Project](h, 200, "PATCH", "/v1/projects/p", object{"quotas": object{"sandboxes": 3, "cpu_cores": 0.5, "volumes": 1}})
+		other := h.as("p", access.ToolsCore)
+		want[v1.Volume](h.as("p"), 201, "POST", "/v1/volumes", object{"name": "one"})
+		want[v1.Sandbox](h.as("p"), 201, "POST", "/v1/sandboxes", object{"cpu_cores": 0.25})
+		got = want[v1.Whoami](other, 200, "GET", "/v1/whoami", nil)
+		if left := (v1.Amounts{Sandboxes: new(int64(2)), CPUCores: new(0.25), Volumes: new(int64(0))}); !reflect.DeepEqual(got.Left, &left) {
+			t.Errorf("got %+v", got.Left)
+		}
+		if got := want[v1.Whoami](h, 200, "GET", "/v1/whoami", nil); got.Left != nil {
+			t.Errorf("another project has left %+v", got.Left)
 		}
 	})
 	t.Run("WithoutAToken", func(t *testing.T) {

@@ -26,6 +26,7 @@ type Whoami struct {
 	Scopes    []string   `json:"scopes"`
 	Profile   string     `json:"mcp_profile,omitempty" jsonschema:"the set of MCP tools that its holder gets; absent: the server's own"`
 	ExpiresAt *time.Time `json:"expires_at" jsonschema:"of the token, or of a secret that a rotation replaced; null: never"`
+	Left      *Amounts   `json:"left,omitempty" jsonschema:"what the project may have yet of the resources that it has a quota of; absent: it has none. GET /limits has the quotas and what is used"`
 }
 
 // CreateToken asks for a token.

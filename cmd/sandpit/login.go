@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/projects"
 	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/servers"
@@ -265,7 +266,9 @@ func newWhoami(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "whoami [flags]",
 		Short: "Say which server commands speak to, with which token, and what that may do",
-		Args:  takes(0, 0),
+		Long: `Say which server commands speak to, with which token, and what that may do: its project, its scopes, when it expires,
+and what is left of the project's quotas, if it has any.`,
+		Args: takes(0, 0),
 	}
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -304,6 +307,9 @@ func writeIdentity(w io.Writer, p place.Server, who *v1.Whoami, now time.Time) e
 	rows := [][2]string{{"server", server}, {"token", token}, {"project", who.Project}, {"scopes", strings.Join(who.Scopes, ", ")}, {"expires", expires}}
 	if who.Profile != "" {
 		rows = append(rows, [2]string{"tools", who.Profile})
+	}
+	if left := projects.Left(who.Left); left != "" {
+		rows = append(rows, [2]string{"left", left})
 	}
 	for _, row := range rows {
 		if _, err := fmt.Fprintf(w, "%-8s  %s\n", row[0], output.Printable(row[1])); err != nil {

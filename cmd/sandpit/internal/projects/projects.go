@@ -274,6 +274,20 @@ func of(a v1.Amounts, name string) string {
 	return ""
 }
 
+// Left says what quotas leave, in words; empty: there is no quota.
+func Left(a *v1.Amounts) string {
+	var out []string
+	for _, name := range names() {
+		if a == nil {
+			break
+		}
+		if v := of(*a, name); v != "" {
+			out = append(out, name+" "+v)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // cells say what is used, and of how much.
 func cells(p v1.Project, names ...string) []string {
 	out := make([]string, len(names))
