@@ -24,6 +24,9 @@ type Caller struct {
 	RequestID string // of the request, as its answer has it
 
 	ExpiresAt time.Time // of its token; zero: never
+
+	Issuer string           // the external one of its token; empty: this server
+	Words  map[Scope]string // what its issuer calls scopes, of those that it can give; nil: as they are called here. It is not changed
 }
 
 // May reports whether c holds s. Admin implies every other scope of a project, and
@@ -47,10 +50,14 @@ func (c Caller) Require(s Scope) error {
 	if c.May(s) {
 		return nil
 	}
+	var err *fault.Error
 	if s == ServerAdmin {
-		return fault.New(fault.Denied, "this concerns the whole server; the token %q belongs to the project %s", c.Actor, c.Project).
+		err = fault.New(fault.Denied, "this concerns the whole server; the token %q belongs to the project %s", c.Actor, c.Project).
 			WithRemedy("use the server's own admin token, which sandpit up prints the place of")
+	} else {
+		err = fault.New(fault.Denied, "this needs the scope %s; the token %q has %s", s, c.Actor, joinScopes(c.Scopes)).
+			WithRemedy("use a token that has the scope %s, or have an administrator make one (sandpit token create --scope %s)", s, s)
 	}
-	return fault.New(fault.Denied, "this needs the scope %s; the token %q has %s", s, c.Actor, joinScopes(c.Scopes)).
-		WithRemedy("use a token that has the scope %s, or have an administrator make one (sandpit token create --scope %s)", s, s)
+	err.Scope = string(s)
+	return err
 }

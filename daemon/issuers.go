@@ -62,7 +62,7 @@ func (p surfaceParts) resources() []string {
 
 // newMetadata returns the handler of [guard.MetadataPath] and below: where a client of OAuth gets a
 // token for this server, or for the path of it that the rest names.
-func newMetadata(issuers, resources []string) http.Handler {
+func newMetadata(issuers *issuer.Set, resources []string) http.Handler {
 	type metadata struct {
 		Resource string   `json:"resource"`
 		Servers  []string `json:"authorization_servers"`
@@ -76,10 +76,7 @@ func newMetadata(issuers, resources []string) http.Handler {
 			noSignIn(w, r)
 			return
 		}
-		doc := metadata{Resource: guard.BaseURL(r) + path, Servers: issuers, Methods: []string{"header"}, Name: "sandpit"}
-		for _, s := range access.Scopes() {
-			doc.Scopes = append(doc.Scopes, string(s))
-		}
+		doc := metadata{Resource: guard.BaseURL(r) + path, Servers: issuers.URLs(), Scopes: issuers.Scopes(), Methods: []string{"header"}, Name: "sandpit"}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "max-age=300")
 		_ = json.NewEncoder(w).Encode(doc) // the client went away: nothing to report

@@ -147,7 +147,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	}
 	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
 	if len(resources) > 0 {
-		told := g.WrapOpen(newMetadata(p.issuers.URLs(), resources))
+		told := g.WrapOpen(newMetadata(p.issuers, resources))
 		mux.Handle("GET "+guard.MetadataPath, told)
 		mux.Handle("GET "+guard.MetadataPath+"/", told)
 	}

@@ -100,6 +100,7 @@ type Error struct {
 	Remedy  string        // the caller's next step; may be empty
 	Fields  []Field       // only with Invalid
 	Disk    Disk          // the disk that is full; only with Full
+	Scope   string        // what the credential lacks; only with Denied, and only where another scope would allow it
 	Inside  bool          // what is used up is one sandbox's, and is free again when all in it ends; only with Exhausted
 	Retry   time.Duration // when a retry may help; zero where unknown
 	Err     error         // the cause; for the log only

@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -76,6 +77,23 @@ func (c Config) check(at string) (Config, error) {
 		}
 	}
 	return c, nil
+}
+
+// words returns for each scope what a client asks the issuer for to get it: of several words the one that
+// gives least. It is nil where words are scopes of this server.
+func (c Config) words() map[access.Scope]string {
+	if len(c.Scopes) == 0 {
+		return nil
+	}
+	out := make(map[access.Scope]string)
+	for _, word := range slices.Sorted(maps.Keys(c.Scopes)) {
+		for _, s := range c.Scopes[word] {
+			if old, ok := out[s]; !ok || len(c.Scopes[word]) < len(c.Scopes[old]) {
+				out[s] = word
+			}
+		}
+	}
+	return out
 }
 
 func checkAddress(field, text string) error {

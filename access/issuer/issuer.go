@@ -56,7 +56,8 @@ type Set struct {
 
 type issuer struct {
 	Config
-	keys *keys
+	keys  *keys
+	words map[access.Scope]string // see [access.Caller]
 }
 
 // New returns the Set of some issuers. It starts nothing: run [Set.Run], or keys are never had.
@@ -83,7 +84,7 @@ func New(all []Config, o Options) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.issuers = append(s.issuers, &issuer{c, newKeys(c, client, s.now, o.Pause)})
+		s.issuers = append(s.issuers, &issuer{c, newKeys(c, client, s.now, o.Pause), c.words()})
 	}
 	return s, nil
 }
@@ -105,6 +106,23 @@ func (s *Set) URLs() []string {
 	var out []string
 	for _, i := range s.issuers {
 		out = append(out, i.URL)
+	}
+	return out
+}
+
+// Scopes returns the words for scopes that clients can ask the issuers for, without doubles.
+func (s *Set) Scopes() []string {
+	var out []string
+	for _, i := range s.issuers {
+		for _, scope := range access.Scopes() {
+			word := string(scope)
+			if i.words != nil {
+				word = i.words[scope]
+			}
+			if word != "" && !slices.Contains(out, word) {
+				out = append(out, word)
+			}
+		}
 	}
 	return out
 }
@@ -206,7 +224,7 @@ func (i *issuer) caller(c claims, rest map[string]json.RawMessage, now time.Time
 	sum := sha256.Sum256([]byte(i.URL + "\n" + c.Subject))
 	return access.Caller{
 		Project: project, Actor: sandbox.Clip("jwt:"+printable(c.Subject), access.MaxTokenName), TokenID: "jwt-" + hex.EncodeToString(sum[:8]),
-		Scopes: scopes, ExpiresAt: c.Expiry.Time().UTC(),
+		Scopes: scopes, ExpiresAt: c.Expiry.Time().UTC(), Issuer: i.URL, Words: i.words,
 	}, nil
 }
 

@@ -197,7 +197,8 @@ func TestATokenOfAnIssuerIsItsCaller(t *testing.T) {
 				t.Error("it does not look like one")
 			}
 			got, err := set.Check(t.Context(), token)
-			wanted := access.Caller{Project: "team-a", Actor: "jwt:alice", TokenID: got.TokenID, Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}, ExpiresAt: exp}
+			wanted := access.Caller{Project: "team-a", Actor: "jwt:alice", TokenID: got.TokenID, Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}, ExpiresAt: exp,
+				Issuer: s.config().URL, Words: map[access.Scope]string{access.SandboxesRead: "user", access.SandboxesWrite: "user", access.Admin: "boss"}}
 			if diff := cmp.Diff(wanted, got); diff != "" || err != nil || len(got.TokenID) < 10 {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}

@@ -4,9 +4,14 @@
 package guard
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
 )
 
 // MetadataPath is where clients of OAuth find where they get a token (RFC 9728).
@@ -34,16 +39,74 @@ func Resource(roots []string, path string) string {
 	return ""
 }
 
-// challenge returns the header WWW-Authenticate of a 401. Where clients can get a token from somewhere,
-// it says how they find out.
-func challenge(r *http.Request) string {
-	text := `Bearer realm="sandpit"`
+// Challenge returns the header WWW-Authenticate of the answer to a request that is refused with err: of a 401, and of a
+// 403 to a token that lacks a scope (RFC 6750, 3.1); else "". Where clients can get a token from somewhere, it says how
+// they find out.
+func Challenge(r *http.Request, err error) string {
 	p := passOf(r.Context())
-	if p == nil || len(p.resources) == 0 {
-		return text
+	if p == nil {
+		p = new(pass)
 	}
-	if len(r.Header["Authorization"]) > 0 {
-		text += `, error="invalid_token"`
+	text := `Bearer realm="sandpit"`
+	switch lacked := lackedScope(err); {
+	case fault.Is(err, fault.Unauthenticated):
+		if len(p.resources) > 0 && len(r.Header["Authorization"]) > 0 {
+			text += `, error="invalid_token"`
+		}
+	case lacked != "":
+		text += `, error="insufficient_scope"`
+		if ask := toAskFor(p.caller, lacked); ask != "" {
+			text += `, scope="` + ask + `"`
+		}
+	default:
+		return ""
 	}
-	return text + `, resource_metadata="` + BaseURL(r) + MetadataPath + Resource(p.resources, r.URL.Path) + `"`
+	if len(p.resources) > 0 {
+		text += `, resource_metadata="` + BaseURL(r) + MetadataPath + Resource(p.resources, r.URL.Path) + `"`
+	}
+	return text
+}
+
+// lackedScope returns the scope for want of which err refuses; "" if it refuses for something else.
+func lackedScope(err error) access.Scope {
+	for {
+		e, ok := errors.AsType[*fault.Error](err)
+		if !ok || e.Code != fault.Denied {
+			return ""
+		}
+		if e.Scope != "" {
+			return access.Scope(e.Scope)
+		}
+		err = e.Err
+	}
+}
+
+// toAskFor returns the scopes that a caller's next token needs, as its issuer calls them: those that it has, which a
+// token for the lacked one alone would lose, and that one. It is "" where no token can have that.
+func toAskFor(c access.Caller, lacked access.Scope) string {
+	if lacked == access.ServerAdmin {
+		return "" // the server's own admin tokens alone have it: nobody can be asked for it
+	}
+	var words []string
+	for _, s := range append(slices.Clone(c.Scopes), lacked) {
+		word := string(s)
+		if c.Words != nil {
+			word = c.Words[s]
+		}
+		if !isScopeToken(word) {
+			if s == lacked {
+				return ""
+			}
+			continue
+		}
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// isScopeToken reports whether a word is one that a scope can have (RFC 6749, 3.3): no space, no quote, no backslash.
+func isScopeToken(word string) bool {
+	return word != "" && !strings.ContainsFunc(word, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' })
 }

@@ -170,8 +170,8 @@ func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, bo
 	if retryAfter != "" {
 		h.Set("Retry-After", retryAfter)
 	}
-	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", challenge(r))
+	if c := Challenge(r, err); c != "" {
+		h.Set("WWW-Authenticate", c)
 	}
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(text) // the caller went away: nothing to report

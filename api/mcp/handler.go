@@ -92,7 +92,8 @@ type Handler struct {
 
 	profile  string // where a request names none
 	profiles []toolset.Profile
-	faces    map[string]faces // by profile
+	faces    map[string]faces                    // by profile
+	tools    map[string]map[string]*toolset.Tool // by profile, and by name
 }
 
 // New makes a handler. It starts nothing; sessions begin with requests. An
@@ -132,7 +133,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h.transport, err = transport.New(transport.Options{
-		Caller: o.Caller, Server: h.serverOf, Logger: h.log, MaxBody: o.MaxBody, SessionTimeout: o.SessionTimeout,
+		Caller: o.Caller, Server: h.serverOf, Lacking: h.lacking, Logger: h.log, MaxBody: o.MaxBody, SessionTimeout: o.SessionTimeout,
 		KeepAlive: o.KeepAlive, ReturnGrace: o.ReturnGrace, TaskAfter: o.TaskAfter, Memory: o.Memory,
 	})
 	if err != nil {

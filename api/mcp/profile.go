@@ -57,8 +57,12 @@ type faces struct {
 
 // openProfiles makes the servers of all profiles.
 func (h *Handler) openProfiles(version string) {
-	h.faces = make(map[string]faces)
+	h.faces, h.tools = make(map[string]faces), make(map[string]map[string]*toolset.Tool)
 	for _, p := range h.profiles {
+		h.tools[p.Name] = make(map[string]*toolset.Tool)
+		for _, t := range p.Tools(h.groups) {
+			h.tools[p.Name][t.Name] = &t
+		}
 		h.faces[p.Name] = faces{h.server(p, version, true), h.server(p, version, false)}
 	}
 }

@@ -178,8 +178,7 @@ func narrowTools(h *Handler, groups map[string]*toolset.Tool) mcp.Middleware {
 					c := h.call(transport.CallOf(r), t)
 					_, tell := h.audited(ctx, c)
 					defer tell()
-					return c.Failure(ctx, fault.New(fault.Denied, "the tool %s needs the scope %s, and the scopes of the token %q narrow it to other tools", t.Name, access.ToolScope(t.Group), caller.Actor).
-						WithRemedy("work with the tools that are listed, or use a token that has the scope")), nil
+					return c.Failure(ctx, narrowed(caller, t)), nil
 				}
 			}
 			res, err := next(ctx, method, req)

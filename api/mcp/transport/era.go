@@ -14,6 +14,9 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/access"
+	"sandpit.dev/fault"
 )
 
 // The protocol's first version without sessions, and where it and other things
@@ -38,6 +41,7 @@ type envelope struct {
 	Params struct {
 		Meta   map[string]json.RawMessage `json:"_meta"`
 		TaskID string                     `json:"taskId"`
+		Name   json.RawMessage            `json:"name"` // read by who needs it: it may be anything
 	} `json:"params"`
 }
 
@@ -68,6 +72,42 @@ func open(w http.ResponseWriter, r *http.Request, most int64) (modern bool, m en
 	}
 	_, named := m.Params.Meta[versionMeta]
 	return modern || named || m.Method == methodDiscovery, m, nil
+}
+
+// mayCall reports whether a caller's token may call the tool that a message calls; else it was answered. The era without
+// sessions names the tool in a header, which the SDK holds against the message. A batch may have several: its calls are
+// refused one by one.
+func (h *Handler) mayCall(w *response, r *http.Request, caller access.Caller, modern bool) bool {
+	var m envelope
+	tool := ""
+	if modern {
+		if r.Header.Get(methodHeader) != methodCallTool {
+			return true
+		}
+		if !checkName(w, r, &m) {
+			return false
+		}
+		tool = r.Header.Get(nameHeader)
+	} else {
+		body, err := readBody(w, r, h.maxBody)
+		if err != nil {
+			w.refuse(http.StatusRequestEntityTooLarge, err.Error())
+			return false
+		}
+		if json.Unmarshal(body, &m) != nil || m.Method != methodCallTool || json.Unmarshal(m.Params.Name, &tool) != nil {
+			return true
+		}
+	}
+	challenge, err := h.lacking(r, caller, tool)
+	if err == nil {
+		return true
+	}
+	if challenge != "" {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	e := fault.As(err)
+	w.reject(http.StatusForbidden, m.ID, codeRefused, e.Message+"; "+e.Remedy)
+	return false
 }
 
 // readBody reads a body and puts it back.

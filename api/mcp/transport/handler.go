@@ -26,7 +26,10 @@ type Options struct {
 	// Server returns the server for a request, one that was added. Required. Its error is
 	// answered with 404.
 	Server func(*http.Request, access.Caller) (*mcp.Server, error)
-	Logger *slog.Logger // nil: discard
+	// Lacking returns why a caller is not to call a tool and has to hear of it by HTTP, with the header WWW-Authenticate
+	// of that answer, a 403; nil: it may call, or the tool says no. Nil itself: there is no such tool.
+	Lacking func(*http.Request, access.Caller, string) (challenge string, err error)
+	Logger  *slog.Logger // nil: discard
 	// MaxBody is the most bytes of one message; 16 MiB.
 	MaxBody int64
 	// SessionTimeout ends a session without a call for so long; 24 h.
@@ -55,6 +58,7 @@ type Handler struct {
 	memory   *budget.Budget
 	caller   func(context.Context) (access.Caller, error)
 	serverOf func(*http.Request, access.Caller) (*mcp.Server, error)
+	lacking  func(*http.Request, access.Caller, string) (string, error)
 	servers  []*mcp.Server
 	log      *slog.Logger
 	maxBody  int64
@@ -81,7 +85,7 @@ func New(o Options) (*Handler, error) {
 		return nil, fault.InvalidField("server", "is missing")
 	}
 	h := &Handler{
-		caller: o.Caller, serverOf: o.Server, log: o.Logger, memory: o.Memory, maxBody: o.MaxBody,
+		caller: o.Caller, serverOf: o.Server, lacking: o.Lacking, log: o.Logger, memory: o.Memory, maxBody: o.MaxBody,
 		keepAlive: o.KeepAlive, returnGrace: o.ReturnGrace, calls: newCalls(), sse: newSSE(),
 	}
 	if h.memory == nil {
@@ -231,6 +235,9 @@ func (h *Handler) post(w *response, r *http.Request, caller access.Caller) {
 	modern, m, err := open(w, r, h.maxBody)
 	if err != nil {
 		w.refuse(http.StatusRequestEntityTooLarge, err.Error())
+		return
+	}
+	if h.lacking != nil && caller.Issuer != "" && !h.mayCall(w, r, caller, modern) {
 		return
 	}
 	if modern || r.Header.Get(sessionHeader) != "" {
