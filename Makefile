@@ -43,7 +43,7 @@ test: agent ## Run all tests, under the race detector
 	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -p 3 -parallel 4 -timeout 40m $(FIRST) $(ALL)
 
 peers: # what the benchmark is compared with, and the images: before the tests, which they would slow down
-	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 20m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt)$$' ./bench ./image ./test/script
+	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 20m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns)$$' ./bench ./image ./test/script ./test/browser
 
 test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute

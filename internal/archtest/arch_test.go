@@ -169,6 +169,7 @@ var rules = []rule{
 	{"bench/tally", nil, "it counts system calls and knows nothing of whose they are"},
 	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
 	{"test/mcp/fixture", []string{"fault", "access", "engine", "image", "skill", "runs", "api/guard", "api/mcp", "api/service"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
+	{"test/browser", nil, "it has a browser for whoever tests pages: it knows no server"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }
 
@@ -289,6 +290,7 @@ var confined = map[string][]string{
 	"github.com/moby/buildkit/frontend/dockerfile/instructions": {"image/dockerfile"},
 	"github.com/moby/buildkit/frontend/dockerfile/shell":        {"image/dockerfile"},
 	"github.com/moby/patternmatcher":                            {"image/dockerfile"},
+	"github.com/chromedp/chromedp":                              {"test/browser"},
 	"go.yaml.in/yaml/v3":                                        {"cmd/sandpit", "daemon", "skill", "image/entry"},
 	"github.com/go-jose/go-jose/v4":                             {"access/issuer"},
 	"github.com/go-jose/go-jose/v4/jwt":                         {"access/issuer"},

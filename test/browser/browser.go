@@ -1,0 +1,64 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// startBound is how long the browser may take to say where it listens: far more than it does.
+const startBound = 2 * time.Minute
+
+// Open starts the browser with a profile of its own in dir, which is empty, and returns a context whose chromedp.Run acts in
+// a tab; hear, if it is not nil, gets the tab's events,
+// those of its network too. Done ends the browser and all that it started.
+func (p Program) Open(ctx context.Context, dir string, hear func(event any)) (tab context.Context, done func(), err error) {
+	o := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(p.path()), chromedp.Env(p.environ()...), chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(startBound),
+		chromedp.Flag("no-proxy-server", true), // pages are of this machine
+		chromedp.DisableGPU,
+	)
+	if os.Getuid() == 0 {
+		o = append(o, chromedp.NoSandbox) // its sandbox refuses root
+	}
+	all, end := chromedp.NewExecAllocator(ctx, o...)
+	tab, closeTab := chromedp.NewContext(all)
+	done = func() {
+		closeTab()
+		end()
+	}
+	if hear != nil {
+		if err = chromedp.Listen(tab, hear); err == nil {
+			_, err = chromedp.Call(tab, network.Enable, network.EnableParams{})
+		}
+	}
+	if err == nil {
+		err = chromedp.Do(tab, chromedp.Navigate("about:blank"))
+	}
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return tab, done, nil
+}
+
+// Visit opens an address in a tab, and returns when it has loaded.
+func Visit(tab context.Context, address string) error {
+	return chromedp.Do(tab, chromedp.Navigate(address))
+}
+
+// Await evaluates an expression in a tab's page, waits for its promise and returns its value, as JSON has it.
+func Await[T any](tab context.Context, expression string) (T, error) {
+	return chromedp.Run(tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Picture returns what a tab shows, as PNG.
+func Picture(tab context.Context) ([]byte, error) {
+	return chromedp.Run(tab, chromedp.CaptureScreenshot())
+}

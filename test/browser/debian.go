@@ -1,0 +1,181 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package browser
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// packages are Debian's that are unpacked, with what they depend on and the host lacks: the browser without a window,
+// and letters for pictures of pages.
+var packages = []string{"chromium-headless-shell", "fonts-dejavu-core"}
+
+const (
+	executable = "usr/lib/chromium/chromium-headless-shell" // below the root of what was unpacked
+	stamp      = "version"                                  // beside it: what the program said of itself, written last
+)
+
+// Absent says why there is no browser on this machine, by no fault of ours.
+type Absent struct{ reason string }
+
+func (e Absent) Error() string { return e.reason }
+
+// Program is a browser that can be started.
+type Program struct {
+	Version string // as it says it
+	root    string
+}
+
+// Dir is where browsers are kept between runs: one under /var/tmp for each user.
+func Dir() string {
+	const dir = "/var/tmp/sandpit-browser"
+	if uid := os.Getuid(); uid != 0 {
+		return fmt.Sprintf("%s-%d", dir, uid)
+	}
+	return dir
+}
+
+// Get returns the browser that dir has, and gets it first if there is none that runs: 100 MB, in half a minute. It
+// installs nothing, and not even apt's lists are changed. An [Absent] error is the reason why there can be none.
+func Get(ctx context.Context, dir string) (Program, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return Program{}, err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return Program{}, err
+	}
+	// Its programs are run: nobody else may have put them there.
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		return Program{}, fmt.Errorf("%s is not a directory that only this user may write to; remove it", dir)
+	}
+	lock, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return Program{}, err
+	}
+	defer lock.Close() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return Program{}, err
+	}
+	kept := Program{root: filepath.Join(dir, "chromium")}
+	if said, err := os.ReadFile(filepath.Join(kept.root, stamp)); err == nil {
+		// The host may have lost a library that it had when this was unpacked.
+		if kept.Version, err = kept.version(ctx); err == nil && kept.Version == string(said) {
+			return kept, nil
+		}
+	}
+	return kept, unpack(ctx, dir, &kept)
+}
+
+// unpack puts what is complete into the place of p.
+func unpack(ctx context.Context, dir string, p *Program) (err error) {
+	for _, tool := range []string{"apt-get", "dpkg-deb"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return Absent{"a browser is unpacked of Debian's packages, and this host has no " + tool}
+		}
+	}
+	scratch, err := os.MkdirTemp(dir, "new-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	next := Program{root: filepath.Join(scratch, "root")}
+	for _, sub := range []string{"lists/partial", "archives/partial", "root"} {
+		if err := os.MkdirAll(filepath.Join(scratch, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, args := range [][]string{{"update"}, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)} {
+		cmd := exec.CommandContext(ctx, "apt-get", append([]string{
+			"-q", "-o", "Dir::State::lists=" + filepath.Join(scratch, "lists"), "-o", "Dir::Cache=" + scratch, "-o", "APT::Sandbox::User=root",
+		}, args...)...)
+		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+		if err := said(cmd); err != nil {
+			if why := unreachable.FindString(err.Error()); why != "" {
+				return Absent{"Debian's package " + packages[0] + " cannot be fetched: " + why}
+			}
+			return err
+		}
+	}
+	archives, err := filepath.Glob(filepath.Join(scratch, "archives", "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, archive := range archives {
+		if err := said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, next.root)); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(next.root, "fonts.conf"), []byte(fonts(p.root)), 0o644); err != nil {
+		return err
+	}
+	if p.Version, err = next.version(ctx); err != nil {
+		return fmt.Errorf("what was unpacked does not run: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(next.root, stamp), []byte(p.Version), 0o644); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(p.root), os.Rename(next.root, p.root))
+}
+
+// unreachable is what apt says when there is no archive that serves us, or none with the package.
+var unreachable = regexp.MustCompile(`Could not resolve[^\n]*|Could not connect[^\n]*|Failed to fetch[^\n]*|Unable to locate package[^\n]*|has no installation candidate`)
+
+// fonts is fontconfig's configuration of a root.
+func fonts(root string) string {
+	return "<?xml version=\"1.0\"?>\n<fontconfig><dir>" + filepath.Join(root, "usr/share/fonts") + "</dir><cachedir>" + filepath.Join(root, "fonts.cache") + "</cachedir></fontconfig>\n"
+}
+
+// path is the program's.
+func (p Program) path() string { return filepath.Join(p.root, executable) }
+
+// environ is what the program needs beside our environment, to find what is of its root.
+func (p Program) environ() []string {
+	var libraries []string
+	for _, pattern := range []string{"usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib/*-linux-*/*"} {
+		found, err := filepath.Glob(filepath.Join(p.root, pattern))
+		if err != nil {
+			continue // the patterns are valid
+		}
+		for _, path := range found {
+			if info, err := os.Stat(path); err == nil && info.IsDir() {
+				libraries = append(libraries, path)
+			}
+		}
+	}
+	return []string{
+		"LD_LIBRARY_PATH=" + strings.Join(libraries, ":"), "FONTCONFIG_FILE=" + filepath.Join(p.root, "fonts.conf"),
+		"DBUS_SYSTEM_BUS_ADDRESS=unix:path=/nonexistent", "DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent", // it speaks to nobody of the host's
+	}
+}
+
+// version returns what the program says of itself.
+func (p Program) version(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, p.path(), "--version")
+	cmd.Env = append(os.Environ(), p.environ()...)
+	out, err := cmd.Output()
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, e.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// said runs a command whose words matter only when it fails.
+func said(cmd *exec.Cmd) error {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		out = bytes.TrimSpace(out)
+		return fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, out[max(0, len(out)-2048):])
+	}
+	return nil
+}

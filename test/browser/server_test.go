@@ -1,0 +1,140 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/skiptest"
+)
+
+// startBound is how long the server may take to be ready: far more than it does.
+const startBound = 2 * time.Minute
+
+// bin is where TestMain put the program.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if flag.Parse(); testing.Short() || os.Getuid() != 0 {
+		return m.Run() // what needs the program skips itself, with the reason
+	}
+	dir, err := os.MkdirTemp("", "sandpit-browser-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-script", "-o", dir+"/", "./cmd/sandpit")
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build sandpit: %v\n%s", err, out)
+		return 1
+	}
+	bin = filepath.Join(dir, "sandpit")
+	return m.Run()
+}
+
+// server is a `sandpit serve` of one test's.
+type server struct {
+	url, token string
+	env        []string
+}
+
+// serve starts one whose configuration names these origins. It ends with the test, and its sandboxes with it.
+func serve(t *testing.T, origins ...string) *server {
+	t.Helper()
+	skiptest.WithoutRoot(t, "the native runtime does")
+	imagetest.Python(t)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "origins: [%q]\n", strings.Join(origins, `", "`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{env: []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
+		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0", "SANDPIT_CONFIG=" + config,
+	}}
+	cmd := s.command("serve")
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{}) // closed when the program has closed its output
+	lines := make(chan string, 1)
+	go func() {
+		defer close(read)
+		r := bufio.NewReader(out)
+		line, _ := r.ReadString('\n')
+		lines <- strings.TrimSpace(line)
+		_, _ = io.Copy(io.Discard, r)
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		<-read
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Logf("the server ended with %v and said:\n%s", err, log.Bytes()[max(0, log.Len()-4<<10):])
+		}
+	})
+	limit := time.NewTimer(startBound)
+	defer limit.Stop()
+	line := ""
+	select {
+	case line = <-lines:
+	case <-limit.C:
+		t.Fatalf("the server is not ready after %s", startBound)
+	}
+	rest, ok := strings.CutPrefix(line, "sandpit is ready at ")
+	token, err := os.ReadFile(filepath.Join(dir, "data", "admin-token"))
+	if !ok || err != nil {
+		t.Fatalf("the server said %q; %v", line, err)
+	}
+	s.url, _, _ = strings.Cut(rest, ";")
+	s.token = strings.TrimSpace(string(token))
+	t.Cleanup(func() {
+		if ids := s.sandboxes(t); len(ids) > 0 {
+			if out, err := s.command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
+				t.Errorf("delete the sandboxes: %v\n%s", err, out)
+			}
+		}
+	})
+	return s
+}
+
+func (s *server) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(bin, args...)
+	cmd.Env = s.env
+	return cmd
+}
+
+// sandboxes are those that there are.
+func (s *server) sandboxes(t *testing.T) []string {
+	t.Helper()
+	out, err := s.command("ls", "-a", "-q").Output()
+	if err != nil {
+		t.Errorf("list the sandboxes: %v", err)
+	}
+	return strings.Fields(string(out))
+}
