@@ -149,7 +149,7 @@ func TestTheLogOfABuild(t *testing.T) {
 func (s *shelf) Pools(_ context.Context, _ access.Caller, name string) (string, []prewarm.PoolInfo, error) {
 	s.asked = append(s.asked, name)
 	return "python", []prewarm.PoolInfo{
-		{Pool: prewarm.Pool{Name: "python", Image: "python", Template: "web@1", Min: 1, Max: 3, Refill: 2}, Info: prewarm.Info{Ready: 1, Target: 1, Images: map[string]int{"python": 1}}},
+		{Pool: prewarm.Pool{Name: "python", Image: "python", Template: "web@1", Runtime: "memory", Min: 1, Max: 3, Refill: 2}, Info: prewarm.Info{Ready: 1, Target: 1, Images: map[string]int{"python": 1}}},
 		{Pool: prewarm.Pool{Name: "recent", Image: "node"}, Info: prewarm.Info{Ready: 3, Images: map[string]int{"python": 2, "node": 1}}, Recent: true},
 	}, nil
 }

@@ -317,6 +317,8 @@ func (a *API) operations() []httpapi.Operation {
 		op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
 			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
 			Extend(keyless("twice is as once")),
+		op("sandboxImagePool", "GET /admin/sandbox-images/{id}/pool", "Get how many sandboxes of an image run before anybody asks, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.imagePool),
+		op("deleteSandboxImage", "DELETE /admin/sandbox-images/{id}", "Delete an image in the form of the MCP Gateway: as deleteImage does, with force the sandboxes and snapshots that use it, too. For the server's own administrator's token alone.", http.StatusOK, a.deleteSandboxImage),
 		raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
 			Out(reflect.TypeFor[v1.SandboxStats]()).
 			Also(http.StatusOK, "text/event-stream", nil, ""),

@@ -46,3 +46,13 @@ type UserUsage struct {
 	BytesDownloaded int64  `json:"bytes_downloaded"`
 	SandboxCount    int64  `json:"sandbox_count" jsonschema:"that there are now"`
 }
+
+// SandboxImagePool is how many sandboxes of an image run before anybody asks, in the form of the MCP Gateway.
+type SandboxImagePool struct {
+	ImageID     string `json:"image_id" jsonschema:"the same as image_name: images have no other id"`
+	ImageName   string `json:"image_name"`
+	WarmPoolMin int    `json:"warm_pool_min" jsonschema:"so many are kept ready, by the pools of this image; 0: none are for it alone"`
+	WarmPoolMax int    `json:"warm_pool_max" jsonschema:"so many where more are asked for"`
+	IdleCount   int    `json:"idle_count" jsonschema:"that are ready, those of the pool that follows the last creates included"`
+	Provider    string `json:"provider" jsonschema:"the runtime"`
+}
