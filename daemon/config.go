@@ -394,6 +394,9 @@ func (c *Config) Check() error {
 	if err := c.checkLimits(); err != nil {
 		return err
 	}
+	if err := c.Ceilings.AtOnce.check(); err != nil {
+		return err
+	}
 	if _, err := c.Ceilings.Requests.rates(); err != nil {
 		return err
 	}
@@ -444,6 +447,7 @@ func (c *Config) Check() error {
 type LimitsConfig struct {
 	Max      MaxLimits     `yaml:"max"`
 	Requests RequestLimits `yaml:"requests"`
+	AtOnce   AtOnceConfig  `yaml:"at_once"`
 }
 
 // MaxLimits is the most that a sandbox may ask for. The default is the host's cores, 80 % of its

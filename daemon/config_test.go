@@ -174,6 +174,8 @@ func TestConfig(t *testing.T) {
 		"AnUnknownKindOfLayers": {set: func(c *Config) { c.Native.Layers = "zfs" }, want: "zfs"},
 		"ADefaultOverTheMost":   {set: func(c *Config) { c.Ceilings.Max.MemoryMB = 256 }, want: "limits.max"},
 		"AMostThatIsNone":       {set: func(c *Config) { c.Ceilings.Max.CPU = 65 }, want: "limits.max"},
+		"LessThanNoneAtOnce":    {set: func(c *Config) { c.Ceilings.AtOnce.Creates = -1 }, want: "limits.at_once.creates"},
+		"AWaitOfDays":           {set: func(c *Config) { c.Ceilings.AtOnce.Wait = 48 * time.Hour }, want: "limits.at_once.wait"},
 		"AnUnknownBound":        {file: "limits: {max: {memory: 1}}\n", want: "memory"},
 		"ANegativeClock":        {set: func(c *Config) { c.Defaults.Retention = -1 }, want: "retention"},
 		"AnUnknownLogFormat":    {set: func(c *Config) { c.Log.Format = "xml" }, want: "xml"},

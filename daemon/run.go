@@ -261,6 +261,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit: audited,
+		gates: cfg.Ceilings.AtOnce.gates(registry),
 	})
 	if err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/access/issuer"
+	"sandpit.dev/api/admitted"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
@@ -78,6 +79,7 @@ type surfaceParts struct {
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
 	sizes          sandbox.Sizes
+	gates          admitted.Gates
 }
 
 // surfaces is the handler of everything that the server answers over HTTP.
@@ -117,6 +119,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Usage, services.Stats, services.Audit = p.usage, p.stats, p.audit
 	services.Fleet = fleet.New(p.engine)
 	services.Projects, services.Sizes = p.projects, p.sizes
+	services = p.gates.Wrap(services)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {

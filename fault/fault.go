@@ -102,6 +102,7 @@ type Error struct {
 	Disk    Disk          // the disk that is full; only with Full
 	Scope   string        // what the credential lacks; only with Denied, and only where another scope would allow it
 	Inside  bool          // what is used up is one sandbox's, and is free again when all in it ends; only with Exhausted
+	Busy    bool          // too much is begun at once, and nothing need be freed; only with Exhausted
 	Retry   time.Duration // when a retry may help; zero where unknown
 	Err     error         // the cause; for the log only
 }

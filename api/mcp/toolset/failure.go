@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -67,6 +68,8 @@ func (c *Call) next(ctx context.Context, e *fault.Error) string {
 	switch {
 	case e.Code == fault.Canceled:
 		return ""
+	case e.Busy:
+		return "call " + c.Tool.Name + " again in " + e.Retry.Round(time.Second).String() + ", and less at once; nothing was begun, and nothing need be deleted"
 	case e.Code == fault.Invalid && e.Remedy == "":
 		return "call " + c.Tool.Name + " again, for example with " + c.Tool.Example
 	case (e.Code == fault.Unavailable || e.Code == fault.Timeout) && e.Remedy == "":
