@@ -26,7 +26,7 @@ func (c *Config) values() settings.Values {
 	return settings.Values{
 		IdleTimeout: c.Defaults.IdleTimeout, Retention: c.Defaults.Retention, CommandTimeout: c.Defaults.CommandTimeout,
 		MaxSandboxes: int64(c.Quotas[project.Sandboxes.String()]), AllowRoot: c.AllowRoot, DefaultImage: c.Images.Default, AllowedImages: c.Images.Allowed, ExactImages: c.Images.Exact,
-		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default,
+		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default, Pools: true,
 		LogLevel: levelName(c.Log.Level), LogRequests: c.Log.Requests, LogMCP: c.Log.MCP, LogTools: c.Log.Tools,
 	}
 }
@@ -85,6 +85,7 @@ func (f *inForce) prepare(v settings.Values) (apply func(), err error) {
 		// Both were checked.
 		_ = f.images.SetPolicy(p)
 		_ = f.engine.Set(s)
+		f.engine.Pools().Enable(v.Pools)
 		f.log.level.Set(level)
 		f.log.requests.Store(v.LogRequests)
 		f.log.mcp.Store(v.LogMCP)

@@ -330,6 +330,20 @@ func TestPool(t *testing.T) {
 			t.Errorf("left: %v, want %s alone", ids, s.ID)
 		}
 	})
+	t.Run("KeepsNothingWhileItIsSwitchedOff", func(t *testing.T) {
+		h := open(t, t.TempDir(), withPools(nil, prewarm.Pool{Image: "python", Min: 2, Refill: 2}))
+		h.filled(2)
+		h.engine.Pools().Enable(false)
+		until(t, "what is ready is removed", func() bool { return h.pool().Ready == 0 && len(h.instances()) == 0 })
+		if p := h.pool(); p.Target != 0 || p.Min != 2 || h.engine.Pools().Enabled() {
+			t.Errorf("it is %+v", p)
+		}
+		if s := h.create(engine.CreateRequest{}); s.State != sandbox.Running {
+			t.Errorf("a create without it: %v", s.State)
+		}
+		h.engine.Pools().Enable(true)
+		h.filled(2)
+	})
 	t.Run("WithoutSenseIsRefused", func(t *testing.T) {
 		h := open(t, t.TempDir())
 		for name, list := range map[string][]prewarm.Pool{

@@ -48,3 +48,28 @@ func TestImagesAsTheGatewayAdministersThem(t *testing.T) {
 		t.Errorf("without a keeper: %d %s", got.StatusCode, got.body)
 	}
 }
+
+func TestPoolsAsTheGatewaySwitchesThem(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	h := open(t, func(o *rest.Options) { o.Services.Keeper = s })
+	of := func() v1.Setting {
+		all := want[v1.SettingList](h, http.StatusOK, "GET", "/v1/settings", nil).Items
+		return all[slices.IndexFunc(all, func(s v1.Setting) bool { return s.Name == "pools_enabled" })]
+	}
+	want[v1.SandboxSettings](h, http.StatusOK, "PATCH", "/api/v1/settings/sandbox", `{"warm_pool_enabled": false}`)
+	if got := of(); got.Value != false || got.Source != "set" || got.Holds != "all" || len(s.asked) != 0 {
+		t.Errorf("off: %+v, and asked was %+v", got, s.asked)
+	}
+	// Where no pool keeps anything, the default image's does from then on.
+	want[v1.SandboxSettings](h, http.StatusOK, "PATCH", "/api/v1/settings/sandbox", `{"warm_pool_enabled": true}`)
+	if got := of(); got.Value != true || len(s.asked) == 0 {
+		t.Fatalf("on: %+v, and asked was %+v", got, s.asked)
+	}
+	if c, ok := s.asked[0].(images.PoolChange); !ok || c.Image != "" || c.Min == nil || *c.Min < 1 {
+		t.Errorf("asked was %+v", s.asked[0])
+	}
+	if a := h.do("PATCH", "/api/v1/settings/sandbox", `{"warm_pool_enabled": "yes"}`); a.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("neither on nor off: %s %s", a.Status, a.body)
+	}
+}

@@ -6,11 +6,14 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/settings"
 )
@@ -98,7 +101,7 @@ type updateSandboxSettings struct{ Body v1.UpdateSandboxSettings }
 func gatewayNames() map[string]string {
 	return map[string]string{
 		"default_max_per_user": "max_sandboxes", "idle_timeout_seconds": "idle_timeout_seconds", "stopped_retention_seconds": "retention_seconds", "db_default_image": "default_image",
-		"env_allowlist": "allowed_variables", "db_active_images": "allowed_images",
+		"warm_pool_enabled": "pools_enabled", "env_allowlist": "allowed_variables", "db_active_images": "allowed_images",
 	}
 }
 
@@ -122,7 +125,29 @@ func (a *API) updateSandboxSettings(ctx context.Context, c *call, in *updateSand
 	if err != nil {
 		return v1.SandboxSettings{}, renamed(err, gatewayNames())
 	}
+	if on := in.Body.WarmPoolEnabled; on != nil && *on {
+		if err := a.somePool(ctx, c); err != nil {
+			return v1.SandboxSettings{}, err
+		}
+	}
 	return a.sandboxSettings(ctx, c, all)
+}
+
+// warmPool is how many sandboxes a pool keeps that is made since somebody wants one.
+const warmPool = 2
+
+// somePool has the default image's pool keep some sandboxes, if no pool keeps any.
+func (a *API) somePool(ctx context.Context, c *call) error {
+	info, err := a.Server.Info(ctx, c.Caller)
+	if err != nil || keepsSome(info.Pools) || a.Keeper == nil {
+		return err
+	}
+	_, _, err = a.Keeper.ChangePool(ctx, c.Caller, images.PoolChange{Min: new(warmPool)})
+	return err
+}
+
+func keepsSome(all []prewarm.PoolInfo) bool {
+	return slices.ContainsFunc(all, func(p prewarm.PoolInfo) bool { return p.Max > 0 })
 }
 
 // renamed has an error speak of fields by the names that its caller used.
@@ -140,9 +165,6 @@ func (a *API) sandboxSettings(ctx context.Context, c *call, all []settings.Setti
 		return v1.SandboxSettings{}, err
 	}
 	out := v1.SandboxSettings{ProviderType: info.Default}
-	for _, p := range info.Pools {
-		out.WarmPoolEnabled = out.WarmPoolEnabled || p.Min > 0
-	}
 	for _, s := range all {
 		switch s.Name {
 		case "max_sandboxes":
@@ -151,6 +173,9 @@ func (a *API) sandboxSettings(ctx context.Context, c *call, all []settings.Setti
 			out.IdleTimeoutSeconds, _ = s.Value.(int64)
 		case "retention_seconds":
 			out.StoppedRetentionSeconds, _ = s.Value.(int64)
+		case "pools_enabled":
+			on, _ := s.Value.(bool)
+			out.WarmPoolEnabled = on && keepsSome(info.Pools)
 		case "default_image":
 			out.ConfigFallbackImage, _ = s.Otherwise.(string)
 			if image, ok := s.Value.(string); ok && s.Source == settings.Set {

@@ -35,6 +35,7 @@ type UpdateSettings struct {
 	AllowedVariables      *[]string `json:"allowed_variables,omitempty" jsonschema:"names and patterns; empty: all"`
 	MaxNetwork            *string   `json:"max_network,omitempty" jsonschema:"off, restricted or open"`
 	DefaultNetwork        *string   `json:"default_network,omitempty" jsonschema:"off, open, or presets, names and addresses with commas"`
+	PoolsEnabled          *bool     `json:"pools_enabled,omitempty" jsonschema:"whether the pools keep sandboxes ready"`
 	LogLevel              *string   `json:"log_level,omitempty" jsonschema:"debug, info, warn or error"`
 	LogRequests           *bool     `json:"log_requests,omitempty"`
 	LogMCP                *bool     `json:"log_mcp,omitempty"`
@@ -46,7 +47,7 @@ type UpdateSettings struct {
 // SandboxSettings are the settings in the form of the MCP Gateway.
 type SandboxSettings struct {
 	ProviderType            string   `json:"provider_type" jsonschema:"the default runtime"`
-	WarmPoolEnabled         bool     `json:"warm_pool_enabled" jsonschema:"whether any pool keeps sandboxes ready"`
+	WarmPoolEnabled         bool     `json:"warm_pool_enabled" jsonschema:"whether pools keep sandboxes ready, and there is one"`
 	DefaultMaxPerUser       int64    `json:"default_max_per_user" jsonschema:"sandboxes of a project that is made without quotas; 0: any number"`
 	IdleTimeoutSeconds      int64    `json:"idle_timeout_seconds" jsonschema:"of new sandboxes; 0: never"`
 	StoppedRetentionSeconds int64    `json:"stopped_retention_seconds" jsonschema:"of new sandboxes; 0: for ever"`
@@ -58,6 +59,7 @@ type SandboxSettings struct {
 
 // UpdateSandboxSettings changes settings in the form of the MCP Gateway.
 type UpdateSandboxSettings struct {
+	WarmPoolEnabled         *bool     `json:"warm_pool_enabled,omitempty" jsonschema:"true: where no pool is, one of the default image is made"`
 	DefaultMaxPerUser       *int64    `json:"default_max_per_user,omitempty"`
 	IdleTimeoutSeconds      *int64    `json:"idle_timeout_seconds,omitempty"`
 	StoppedRetentionSeconds *int64    `json:"stopped_retention_seconds,omitempty"`

@@ -38,6 +38,7 @@ type Pools struct {
 	retired []*pool               // of other images or limits, until they are empty
 	owned   map[sandbox.ID]use    // those without a record, from before they are made until they have one or are gone
 	claimed map[sandbox.ID]*Entry // given to a create that has not used them yet
+	off     bool                  // none is kept ready
 	busy    int                   // creates at work
 	last    time.Time             // when one last was
 }
@@ -68,10 +69,31 @@ func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) 
 // Info returns how each pool stands.
 func (s *Pools) Info() []PoolInfo {
 	var all []PoolInfo
+	on := s.Enabled()
 	for _, p := range s.pools() {
-		all = append(all, p.info())
+		one := p.info()
+		if !on {
+			one.Target = 0
+		}
+		all = append(all, one)
 	}
 	return all
+}
+
+// Enable says whether pools keep sandboxes ready. Where they do not, what is ready is removed, and what is being made
+// once it is; their sizes stay for when they do again.
+func (s *Pools) Enable(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.off = !on
+	s.poke()
+}
+
+// Enabled reports whether pools keep sandboxes ready.
+func (s *Pools) Enabled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.off
 }
 
 // Changed receives a value when Fill is to be called again.
@@ -244,6 +266,14 @@ func (s *Pools) Unclaim(ctx context.Context, id sandbox.ID) {
 // of, and says when to look again.
 func (s *Pools) Fill() time.Duration {
 	wait := Idle
+	if !s.Enabled() {
+		for _, p := range s.all() {
+			for _, one := range p.TakeAll() {
+				s.core.Spawn(func(ctx context.Context) { s.remove(ctx, one) })
+			}
+		}
+		return wait
+	}
 	if s.core.Store.Room() != nil {
 		return wait
 	}
