@@ -57,6 +57,7 @@ type inForce struct {
 	config *Config
 	quotas *quota.Keeper
 	log    *logSwitches
+	told   *slog.Logger // set by openSettings
 }
 
 // prepare is a [settings.Prepare].
@@ -82,9 +83,10 @@ func (f *inForce) prepare(v settings.Values) (apply func(), err error) {
 	of[project.Sandboxes] = float64(v.MaxSandboxes)
 	return func() {
 		f.quotas.SetNew(of)
-		// Both were checked.
-		_ = f.images.SetPolicy(p)
-		_ = f.engine.Set(s)
+		_ = f.images.SetPolicy(p) // it was checked
+		if err := f.engine.Set(s); err != nil {
+			f.told.Error("the records of sandboxes have another retention than the settings; the next start, or the next change, sets it again", "error", err)
+		}
 		f.engine.Pools().Enable(v.Pools)
 		f.log.level.Set(level)
 		f.log.requests.Store(v.LogRequests)
@@ -128,5 +130,6 @@ func asSetting(err error) error {
 
 // openSettings reads what calls have set, and puts it in force.
 func openSettings(ctx context.Context, st store.Store, f *inForce, log *slog.Logger) (*settings.Service, error) {
+	f.told = log
 	return settings.Open(ctx, st, settings.Options{Base: f.config.base, Prepare: f.prepare, Logger: log})
 }

@@ -143,6 +143,51 @@ func TestClocks(t *testing.T) {
 			}
 			h.nothing()
 		},
+		"TheServersRetentionIsOfAllWhoAskedForNone": func(t *testing.T, h *house) {
+			asked := ptr(10 * 24 * time.Hour)
+			plain, own, later := h.create(engine.CreateRequest{}), h.create(engine.CreateRequest{Retention: asked}), h.create(engine.CreateRequest{})
+			if _, err := h.engine.Update(t.Context(), alice, string(later.ID), update.Patch{Retention: asked}); err != nil {
+				t.Fatal(err)
+			}
+			up := h.create(engine.CreateRequest{})
+			for _, s := range []*sandbox.Sandbox{plain, own, later} {
+				if _, err := h.engine.Stop(t.Context(), alice, string(s.ID)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set := *h.engine.Settings()
+			set.Retention = time.Hour
+			if err := h.engine.Set(set); err != nil {
+				t.Fatal(err)
+			}
+			page, err := h.engine.List(t.Context(), alice, storeAll)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range page.Items {
+				if want := map[sandbox.ID]time.Duration{plain.ID: time.Hour, up.ID: time.Hour}[s.ID]; s.Retention != want && (want != 0 || s.Retention != *asked) {
+					t.Errorf("%s is kept for %v", s.ID, s.Retention)
+				}
+			}
+			if s, err := h.engine.Stop(t.Context(), alice, string(up.ID)); err != nil || s.Retention != time.Hour {
+				t.Errorf("one that ran: %v, %v", s.Retention, err)
+			}
+			time.Sleep(59 * time.Minute)
+			if got := state(h, plain.ID); got != sandbox.Stopped {
+				t.Fatalf("state: %s", got)
+			}
+			time.Sleep(10 * time.Minute)
+			for _, s := range []*sandbox.Sandbox{plain, up} {
+				if got := state(h, s.ID); got != sandbox.Deleted {
+					t.Errorf("who asked for none: %s", got)
+				}
+			}
+			for _, s := range []*sandbox.Sandbox{own, later} {
+				if got := state(h, s.ID); got != sandbox.Stopped {
+					t.Errorf("who asked for ten days: %s", got)
+				}
+			}
+		},
 		"ExpiryComesWhateverItDoes": func(t *testing.T, h *house) {
 			s := h.create(engine.CreateRequest{TTL: time.Hour})
 			for range 7 {

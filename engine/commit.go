@@ -51,7 +51,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 			from = s
 		}
 		if from != nil {
-			next := *from
+			next := *e.settings.Load().Kept(from)
 			change(&next)
 			if next.State != from.State && !from.State.CanBecome(next.State) {
 				return fault.New(fault.Internal, "sandbox %s cannot become %s from %s", b.id, next.State, from.State)

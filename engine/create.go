@@ -49,6 +49,7 @@ type CreateRequest struct {
 
 	secrets []secrets.Secret // what Secrets comes to
 	unasked bool             // Network was nil
+	kept    bool             // Retention was nil
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -174,7 +175,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 		r.IdleTimeout = &set.IdleTimeout
 	}
 	if r.Retention == nil {
-		r.Retention = &set.Retention
+		r.Retention, r.kept = &set.Retention, true
 	}
 	k.Clock("idle_timeout_seconds", *r.IdleTimeout)
 	k.Clock("retention_seconds", *r.Retention)
@@ -248,7 +249,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(),
 		Clocks: sandbox.Clocks{
 			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
-			AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
+			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,
 		},
 		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
 	}

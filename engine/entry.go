@@ -139,7 +139,7 @@ func (e *Engine) load(ctx context.Context, b *entry) error {
 // cacheRecord makes s the entry's record.
 func (e *Engine) cacheRecord(b *entry, s *sandbox.Sandbox) {
 	b.read, b.project = true, s.Project
-	e.setRecord(b, s)
+	e.setRecord(b, e.settings.Load().Kept(s))
 	if last := e.clock.used(b.id); last.at.After(b.lastUse().at) {
 		b.touch(last.at, last.what)
 	}

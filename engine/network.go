@@ -57,7 +57,7 @@ func (e *Engine) Most() sandbox.Limits { return e.settings.Load().Most }
 func (e *Engine) Settings() *defaults.Settings { return e.settings.Load() }
 
 // Set puts other settings in force, of which zero fields are as in [Options]: for requests from now on, and of networks for all sandboxes,
-// whose traffic follows within seconds. The presets stay those that there are.
+// whose traffic follows within seconds. So is the retention of all who did not ask for one. The presets stay those that there are.
 func (e *Engine) Set(s defaults.Settings) (err error) {
 	if s.Defaults, err = s.Filled(); err != nil {
 		return err
@@ -68,9 +68,13 @@ func (e *Engine) Set(s defaults.Settings) (err error) {
 	all := slices.Collect(maps.Values(e.entries))
 	e.mu.Unlock()
 	for _, b := range all {
+		b.commitMu.Lock()
+		was := b.record.Load()
+		b.record.CompareAndSwap(was, s.Kept(was)) // it may be deleted meanwhile
+		b.commitMu.Unlock()
 		e.plan(b)
 	}
-	return nil
+	return e.core.Store.Update(context.Background(), func(tx store.Tx) error { return tx.Sandboxes().Retain(s.Retention) })
 }
 
 // builds reports whether a caller is what builds images.

@@ -19,6 +19,8 @@ type Clocks struct {
 	AutoStart   bool        // a call starts or resumes it when a clock or the host took it down
 	AutoResume  bool        // a call resumes it also when a caller paused it
 	Checkpoints Checkpoints // snapshots that are taken by themselves
+
+	RetentionDefault bool // Retention is the server's, and follows it: nobody asked for another
 }
 
 // IdleAction is what happens to an idle sandbox.

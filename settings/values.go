@@ -55,7 +55,7 @@ type definition struct {
 func definitions() []definition {
 	return []definition{
 		{"idle_timeout_seconds", New, "How long a sandbox may be idle before it is stopped, where its request does not say; 0: for ever.", func(v *Values) any { return &v.IdleTimeout }},
-		{"retention_seconds", New, "How long a stopped sandbox is kept, where its request does not say; 0: for ever.", func(v *Values) any { return &v.Retention }},
+		{"retention_seconds", All, "How long stopped sandboxes are kept, also those that there are, where their requests did not say; 0: for ever.", func(v *Values) any { return &v.Retention }},
 		{"command_timeout_seconds", All, "How long a command may take that names no time limit.", func(v *Values) any { return &v.CommandTimeout }},
 		{"max_sandboxes", New, "How many sandboxes a project may have that is made without quotas; 0: any number.", func(v *Values) any { return &v.MaxSandboxes }},
 		{"allow_root", All, "Whether commands may run as a sandbox's root.", func(v *Values) any { return &v.AllowRoot }},

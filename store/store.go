@@ -67,6 +67,9 @@ type Sandboxes interface {
 	// Tally is Update of the figures only: LastActivity, ExecCount, ExecTime, BytesUploaded and
 	// BytesDownloaded.
 	Tally(s *sandbox.Sandbox) error
+	// Retain sets the Retention of all sandboxes whose RetentionDefault is set. It is no change of their records, whose
+	// Revision stays: whoever has one in memory changes that alike.
+	Retain(d time.Duration) error
 	// Delete removes the record, its contexts, its own secrets and the requests for its network. The records of
 	// its snapshots stay, and its archive is one that nobody owns.
 	Delete(id sandbox.ID) error

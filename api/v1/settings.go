@@ -50,7 +50,7 @@ type SandboxSettings struct {
 	WarmPoolEnabled         bool     `json:"warm_pool_enabled" jsonschema:"whether pools keep sandboxes ready, and there is one"`
 	DefaultMaxPerUser       int64    `json:"default_max_per_user" jsonschema:"sandboxes of a project that is made without quotas; 0: any number"`
 	IdleTimeoutSeconds      int64    `json:"idle_timeout_seconds" jsonschema:"of new sandboxes; 0: never"`
-	StoppedRetentionSeconds int64    `json:"stopped_retention_seconds" jsonschema:"of new sandboxes; 0: for ever"`
+	StoppedRetentionSeconds int64    `json:"stopped_retention_seconds" jsonschema:"of all sandboxes for which none was asked; 0: for ever"`
 	ConfigFallbackImage     string   `json:"config_fallback_image" jsonschema:"the default image where no call has set one"`
 	DBDefaultImage          *string  `json:"db_default_image" jsonschema:"the default image that a call has set"`
 	EnvAllowlist            []string `json:"env_allowlist" jsonschema:"names and patterns of variables that requests may set; empty: all"`

@@ -77,6 +77,17 @@ func clockDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
+// Kept returns s with the retention that is the server's now, if it is to have that; nil if it is nil. A record that
+// changes is another one.
+func (s *Settings) Kept(b *sandbox.Sandbox) *sandbox.Sandbox {
+	if b == nil || !b.RetentionDefault || b.Retention == s.Retention {
+		return b
+	}
+	c := *b
+	c.Retention = s.Retention
+	return &c
+}
+
 // MaxVariables bounds the entries of [Settings.Variables].
 const MaxVariables = 256
 

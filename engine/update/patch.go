@@ -173,6 +173,7 @@ func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
 	Set(&s.IdleTimeout, p.IdleTimeout)
 	Set(&s.OnIdle, p.OnIdle)
 	Set(&s.Retention, p.Retention)
+	s.RetentionDefault = s.RetentionDefault && p.Retention == nil
 	Set(&s.ArchiveAfter, p.ArchiveAfter)
 	Set(&s.AutoDelete, p.AutoDelete)
 	Set(&s.ExpiresAt, p.ExpiresAt)

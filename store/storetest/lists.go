@@ -104,6 +104,28 @@ func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
 		})
 	})
 
+	t.Run("Retain", func(t *testing.T) {
+		s := open(t)
+		for n, byDefault := range []bool{true, false, true} {
+			b := box(n + 1)
+			b.Key, b.Retention, b.RetentionDefault = "", time.Duration(n+1)*time.Hour, byDefault
+			insert(t, s, b)
+		}
+		update(t, s, func(tx store.Tx) error { return tx.Sandboxes().Retain(3 * time.Hour) })
+		view(t, s, func(tx store.Tx) error {
+			for n, want := range []time.Duration{3 * time.Hour, 2 * time.Hour, 3 * time.Hour} {
+				b, err := tx.Sandboxes().Get(boxID(n + 1))
+				if err != nil {
+					return err
+				}
+				if b.Retention != want || b.RetentionDefault != (n != 1) || b.Revision != 1 {
+					t.Errorf("the sandbox %d is kept for %v (by default: %v), at the revision %d", n+1, b.Retention, b.RetentionDefault, b.Revision)
+				}
+			}
+			return nil
+		})
+	})
+
 	t.Run("DueBefore", func(t *testing.T) {
 		s := open(t)
 		n := 0
