@@ -20,7 +20,7 @@ type AtOnceConfig struct {
 	Creates  int           `yaml:"creates"`  // creates, forks and starts; 16 for each processor
 	Commands int           `yaml:"commands"` // commands, until their processes are there; 64 for each processor
 	Waiting  int           `yaml:"waiting"`  // most of each that wait, of one project half of it; 4096
-	Wait     time.Duration `yaml:"wait"`     // what would wait longer is refused; 30s
+	Wait     time.Duration `yaml:"wait"`     // what would wait longer is refused; 1m
 }
 
 const (

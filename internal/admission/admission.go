@@ -19,14 +19,14 @@ type Options struct {
 	What    string        // is begun, in the plural, for messages: "creates"
 	AtOnce  int           // places; 32
 	Waiting int           // most that wait, of one project half of it; 4096
-	Wait    time.Duration // who can be seen to wait longer is refused at once; who did wait twice as long, then; 30 s
+	Wait    time.Duration // who can be seen to wait longer is refused at once; who did wait twice as long, then; a minute
 	Lease   time.Duration // a place that is held so long is free again: its holder waits for something else than the host; 10 s
 }
 
 const (
 	defaultAtOnce  = 32
 	defaultWaiting = 4096
-	defaultWait    = 30 * time.Second
+	defaultWait    = time.Minute
 	defaultLease   = 10 * time.Second
 )
 
