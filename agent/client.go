@@ -131,14 +131,35 @@ func (c *Client) Signal(ctx context.Context, id string, sig syscall.Signal, tree
 	return c.ask(ctx, &wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig), Tree: tree}, nil)
 }
 
-// SignalYounger sends a signal to the processes that a process has started after since, by the
-// clock that both sides share, and not to itself. One that has ended is fault.State.
+// SignalYounger sends a signal to the processes that a process has started after since, and not
+// to itself. One that has ended is fault.State. The agent may have another clock than we: it is
+// asked first, and what was started while it answered counts as younger, too.
 func (c *Client) SignalYounger(ctx context.Context, id string, sig syscall.Signal, since time.Time) error {
-	return c.ask(ctx, &wire.Request{
-		Op: wire.OpSignal, ID: id, Signal: int(sig), SinceMS: since.UnixMilli(),
-		YoungerMS: max(1, time.Since(since).Milliseconds()), // what an older agent knows
-	}, nil)
+	req := wire.Request{Op: wire.OpSignal, ID: id, Signal: int(sig)}
+	for least, tries := time.Duration(0), 0; tries == 0 || least > closeClocks && tries < clockTries; tries++ {
+		asked := time.Now()
+		var info wire.Info
+		if err := c.ask(ctx, &wire.Request{Op: wire.OpPing}, &info); err != nil {
+			return err
+		}
+		now := time.Now()
+		if info.ClockMS <= 0 { // it is of an earlier build, whose kernel is ours
+			req.SinceMS = since.UnixMilli()
+			break
+		}
+		if took := now.Sub(asked); tries == 0 || took < least {
+			least, req.SinceClockMS = took, max(1, info.ClockMS-now.Sub(since).Milliseconds())
+		}
+	}
+	req.YoungerMS = max(1, time.Since(since).Milliseconds())
+	return c.ask(ctx, &req, nil)
 }
+
+// Where an agent takes longer to tell its clock than closeClocks, it is asked again, clockTries times in all.
+const (
+	closeClocks = 20 * time.Millisecond
+	clockTries  = 3
+)
 
 // Kill ends a process and all that it started with SIGKILL, and waits until all of it is gone.
 // The cause is recorded if there is none yet. Killing a process that is gone is not an error.

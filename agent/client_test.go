@@ -257,3 +257,50 @@ func TestRunningLeavesOutWhatHasEnded(t *testing.T) {
 		t.Errorf("got %+v, %v, want the one that runs", got, err)
 	}
 }
+
+// An agent's clock may be another than ours: what is younger is said by its own.
+func TestWhatIsYoungerIsSaidByTheAgentsClock(t *testing.T) {
+	const minute = int64(time.Minute / time.Millisecond)
+	for name, tt := range map[string]struct {
+		clock int64
+		right func(wire.Request) bool
+	}{
+		"OfAnotherKernel": {90 * minute, func(r wire.Request) bool {
+			return r.SinceMS == 0 && r.SinceClockMS > 88*minute && r.SinceClockMS <= 89*minute
+		}},
+		"OfOneThatRunsForLess": {minute / 2, func(r wire.Request) bool { return r.SinceMS == 0 && r.SinceClockMS == 1 }},
+		"OfAnEarlierBuild":     {0, func(r wire.Request) bool { return r.SinceMS > 0 && r.SinceClockMS == 0 && r.YoungerMS >= minute }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := make(chan wire.Request, 1)
+			c := NewClient(func(context.Context) (net.Conn, error) {
+				mine, theirs := net.Pipe()
+				go func() {
+					defer theirs.Close()
+					var req wire.Request
+					r := wire.NewReader(theirs)
+					for {
+						f, p, err := r.Next()
+						if err != nil {
+							return
+						}
+						if f == wire.Call && wire.Decode(p, &req) == nil {
+							break
+						}
+					}
+					if req.Op == wire.OpSignal {
+						got <- req
+					}
+					_, _ = theirs.Write(frames(wire.Reply, wire.Info{ClockMS: tt.clock}, wire.Done, struct{}{}))
+				}()
+				return mine, nil
+			})
+			if err := c.SignalYounger(t.Context(), id, 9, time.Now().Add(-time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			if req := <-got; !tt.right(req) || req.YoungerMS < minute {
+				t.Errorf("%+v", req)
+			}
+		})
+	}
+}

@@ -5,14 +5,12 @@ package server
 
 import "testing"
 
-// FuzzProc holds that what the kernel shows of processes is read whatever their names are, and addresses of their
-// sockets whatever they look like.
+// FuzzProc holds that the addresses of sockets that the kernel shows are read whatever they look like.
 func FuzzProc(f *testing.F) {
-	for _, s := range []string{"1 (a) S 0 1 1 0", "2 () ) Z 1 2 3", "3 (x", "0100007F:1F90", "00000000000000000000000001000000:0050", ":", "zz:1", "0100007F0:1"} {
+	for _, s := range []string{"0100007F:1F90", "00000000000000000000000001000000:0050", ":", "zz:1", "0100007F0:1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		_, _ = parseStat([]byte(s))
 		if a, _, ok := parseAddress(s); ok && (!a.IsValid() || a.Is4In6()) {
 			t.Errorf("%q is the address %v", s, a)
 		}

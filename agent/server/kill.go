@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -54,9 +55,9 @@ func (s *Server) signal(req *wire.Request) error {
 	case younger < 0:
 		return fault.InvalidField("younger", "%v is below 0", younger)
 	case younger > 0:
-		since := time.Now().Add(-younger)
-		if req.SinceMS != 0 {
-			since = time.UnixMilli(req.SinceMS)
+		since := tree.Clock() - younger
+		if req.SinceClockMS != 0 {
+			since = time.Duration(req.SinceClockMS) * time.Millisecond
 		}
 		p.signalYounger(sig, since)
 		return nil
@@ -96,11 +97,11 @@ func (p *process) signalTree(sig unix.Signal) {
 	}
 }
 
-// signalYounger reaches the members of the group that were started since then, but for
-// the first process.
-func (p *process) signalYounger(sig unix.Signal, since time.Time) {
+// signalYounger reaches the members of the group that were started since then, by this
+// kernel's clock, but for the first process.
+func (p *process) signalYounger(sig unix.Signal, since time.Duration) {
 	for _, pid := range p.tree() {
-		if old, ok := age(pid); ok && pid != p.pid && !time.Now().Add(-old).Before(since) {
+		if started, ok := tree.Started(pid); ok && pid != p.pid && started >= since {
 			_ = unix.Kill(pid, sig)
 		}
 	}
@@ -114,7 +115,7 @@ func (p *process) tree() []int {
 		if !p.srv.owns(p) {
 			return nil
 		}
-		return descendants(p.pid, !p.hasEnded())
+		return tree.Below(p.pid, !p.hasEnded())
 	}
 	if p.groupIsGone {
 		return nil
@@ -124,7 +125,7 @@ func (p *process) tree() []int {
 			return pids
 		}
 	}
-	return descendants(p.pid, !p.hasEnded())
+	return tree.Below(p.pid, !p.hasEnded())
 }
 
 // owns reports whether p's number was not given to a later child of ours.
@@ -167,7 +168,7 @@ func (p *process) killTree() {
 	} else {
 		p.mu.Unlock()
 	}
-	killDescendants(p.tree)
+	tree.Kill(p.tree)
 	if !p.hasEnded() {
 		_ = p.signalFirst(unix.SIGKILL)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -232,7 +233,10 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		s.mu.Lock()
 		n := len(s.procs) - len(s.unsealed)
 		s.mu.Unlock()
-		return c.answer(wire.Info{Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n, Lacks: s.o.Lacks})
+		return c.answer(wire.Info{
+			Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n, Lacks: s.o.Lacks,
+			ClockMS: tree.Clock().Milliseconds(),
+		})
 	case wire.OpStart, wire.OpStartMasked:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"fmt"
 	"os"
 	"runtime"
 	"syscall"
@@ -63,8 +64,23 @@ type plainView struct {
 
 func (v plainView) Identity() Identity { return v.id }
 
+// Start tries whether the process can take on the user's rights.
+func (v plainView) Start() (err error) {
+	if !v.drop {
+		return nil
+	}
+	tried := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends, whatever its rights are
+		tried <- v.takeOn()
+	}()
+	return <-tried
+}
+
 // Do takes on the user's file system ids and groups for the time of fn. They
-// are a thread's own in Linux; the raw calls leave all other threads alone.
+// are a thread's own in Linux; the raw calls leave all other threads alone. Where the kernel
+// refuses them, fn is not called: the goroutine ends, its thread with it, and whoever made
+// the call sees its connection close.
 func (v plainView) Do(fn func()) {
 	if !v.drop {
 		fn()
@@ -80,16 +96,27 @@ func (v plainView) Do(fn func()) {
 	for i, g := range groups {
 		own[i] = uint32(g)
 	}
-	setGroups(v.id.Credential.Groups)
-	_, _ = unix.SetfsgidRetGid(int(v.id.Credential.Gid))
-	_, _ = unix.SetfsuidRetUid(int(v.id.Credential.Uid))
+	if v.takeOn() != nil {
+		runtime.Goexit()
+	}
 	defer func() {
-		_, _ = unix.SetfsuidRetUid(uid)
-		_, _ = unix.SetfsgidRetGid(gid)
-		setGroups(own)
+		if setfs(unix.SYS_SETFSUID, uid) != nil || setfs(unix.SYS_SETFSGID, gid) != nil || setGroups(own) != nil {
+			return // the thread stays locked, and ends with its goroutine
+		}
 		runtime.UnlockOSThread()
 	}()
 	fn()
+}
+
+// takeOn gives the thread the user's groups and file system ids, or fails.
+func (v plainView) takeOn() error {
+	if err := setGroups(v.id.Credential.Groups); err != nil {
+		return os.NewSyscallError("setgroups", err)
+	}
+	if err := setfs(unix.SYS_SETFSGID, int(v.id.Credential.Gid)); err != nil {
+		return err
+	}
+	return setfs(unix.SYS_SETFSUID, int(v.id.Credential.Uid))
 }
 
 // Fork sets the thread's own file system ids again for a fork: the user has
@@ -99,16 +126,29 @@ func (v plainView) Fork(fn func()) {
 		fn()
 		return
 	}
-	_ = unix.Setfsuid(os.Geteuid())
-	defer func() { _ = unix.Setfsuid(int(v.id.Credential.Uid)) }()
+	_ = setfs(unix.SYS_SETFSUID, os.Geteuid())
+	defer func() { _ = setfs(unix.SYS_SETFSUID, int(v.id.Credential.Uid)) }() // nothing is opened after a fork
 	fn()
 }
 
+// setfs sets the thread's file system user or group id. The call answers with the old one whether
+// or not it worked, so a second one reads it back.
+func setfs(call uintptr, id int) error {
+	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
+	if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); int(now) != id {
+		return fmt.Errorf("the kernel does not let the agent have the rights of id %d in the file system: it stayed %d", id, int(now))
+	}
+	return nil
+}
+
 // setGroups is setgroups(2) for this thread alone.
-func setGroups(gids []uint32) {
+func setGroups(gids []uint32) error {
 	var p unsafe.Pointer
 	if len(gids) > 0 {
 		p = unsafe.Pointer(&gids[0])
 	}
-	_, _, _ = unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(gids)), uintptr(p), 0)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(gids)), uintptr(p), 0); errno != 0 {
+		return errno
+	}
+	return nil
 }

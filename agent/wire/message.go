@@ -33,8 +33,8 @@ const (
 	// OpProcesses: Running. Reply, an Item (Record) for each, oldest first, Done.
 	OpProcesses = "processes"
 	// OpSignal: ID, Signal, Tree; if YoungerMS is not 0, to what the process started in
-	// the last YoungerMS, and not to itself; if SinceMS is not 0 either, since then: however
-	// long the request took. Reply, Done.
+	// the last YoungerMS, and not to itself; if SinceClockMS is not 0 either, since then by the
+	// agent's own clock: however long the request took. Reply, Done.
 	OpSignal = "signal"
 	// OpWait: ID. Reply is a Record, Done is an Ending, when the process has ended.
 	OpWait = "wait"
@@ -106,14 +106,17 @@ type Request struct {
 	Signal    int    `json:"signal,omitempty"`
 	Tree      bool   `json:"tree,omitempty"`
 	YoungerMS int64  `json:"younger_ms,omitempty"`
-	SinceMS   int64  `json:"since_ms,omitempty"` // of Unix time
-	Cause     string `json:"cause,omitempty"`
-	GraceMS   int64  `json:"grace_ms,omitempty"`
-	Cols      uint16 `json:"cols,omitempty"`
-	Rows      uint16 `json:"rows,omitempty"`
-	Port      int    `json:"port,omitempty"`
-	Turn      int64  `json:"turn,omitempty"`
-	Running   bool   `json:"running,omitempty"` // those that have ended may be left out
+	// SinceClockMS is a time as Info.ClockMS tells it, and SinceMS the same in Unix time: for an agent
+	// that tells no clock, and so has the server's.
+	SinceClockMS int64  `json:"since_clock_ms,omitempty"`
+	SinceMS      int64  `json:"since_ms,omitempty"`
+	Cause        string `json:"cause,omitempty"`
+	GraceMS      int64  `json:"grace_ms,omitempty"`
+	Cols         uint16 `json:"cols,omitempty"`
+	Rows         uint16 `json:"rows,omitempty"`
+	Port         int    `json:"port,omitempty"`
+	Turn         int64  `json:"turn,omitempty"`
+	Running      bool   `json:"running,omitempty"` // those that have ended may be left out
 
 	User      string `json:"user,omitempty"`
 	Path      string `json:"path,omitempty"` // escaped, as To
@@ -219,6 +222,8 @@ type Info struct {
 	Processes int    `json:"processes"`
 	// Lacks is what the agent cannot do where it runs: a Lack constant, and why, for people.
 	Lacks map[string]string `json:"lacks,omitempty"`
+	// ClockMS is how long the agent's kernel has run. Nobody sets it, and the server's clock may differ.
+	ClockMS int64 `json:"clock_ms,omitempty"`
 }
 
 // What an agent may lack.

@@ -87,6 +87,7 @@ var rules = []rule{
 	{"agent/wire", []string{"fault", "internal/excerpt"}, "both halves share only the wire"},
 	{"agent/server", []string{"fault", "agent/wire", "redact", "internal/glob", "internal/excerpt"}, "the inside half imports nothing of the daemon's: it runs among untrusted code"},
 	{"agent/boot/plain", []string{"agent/server", "agent/server/kept", "agent/wire"}, "it is linked into the agent"},
+	{"agent/server/tree", nil, "it reads the kernel's list of processes, for the agent"},
 	{"agent/server/kept", nil, "it asks the kernel, for the agent and for the server that starts it"},
 	{"agent/agenttest", []string{"fault", "sandbox", "agent", "redact", "redact/redacttest", "internal"}, "the suite looks at the agent from outside"},
 	{"agent/embedded", nil, "bytes know nothing"},

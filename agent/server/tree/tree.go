@@ -1,7 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package tree reads the kernel's list of processes: who descends from whom, and since when. It
+// knows nothing of commands.
+package tree
 
 import (
 	"bytes"
@@ -15,7 +17,7 @@ import (
 // procEntry is what is needed of /proc/<pid>/stat.
 type procEntry struct {
 	pid, parent, session int
-	dead                 bool
+	dead                 bool // none of its threads lives
 }
 
 // processes reads /proc. What ends meanwhile is left out.
@@ -51,41 +53,48 @@ func parseStat(b []byte) (procEntry, bool) {
 		return procEntry{}, false
 	}
 	f := bytes.Fields(b[i+1:])
-	if len(f) < 4 {
+	if len(f) <= threadsField {
 		return procEntry{}, false
 	}
 	parent, err := strconv.Atoi(string(f[1]))
 	session, err2 := strconv.Atoi(string(f[3]))
 	state := f[0][0]
-	return procEntry{parent: parent, session: session, dead: state == 'Z' || state == 'X'}, err == nil && err2 == nil
+	// The first thread may end before the others, which can fork yet.
+	dead := (state == 'Z' || state == 'X') && len(f[threadsField]) == 1 && f[threadsField][0] <= '1'
+	return procEntry{parent: parent, session: session, dead: dead}, err == nil && err2 == nil
 }
+
+// threadsField and startField are the places of num_threads and starttime in that list.
+const threadsField, startField = 17, 19
 
 // ticks is how many there are in a second of the times in /proc, on every Linux.
 const ticks = 100
 
-// age is how long ago a process was started, up to a hundredth of a second more.
-func age(pid int) (time.Duration, bool) {
+// Started is when a process was started, by [Clock], down to a hundredth of a second less.
+func Started(pid int) (time.Duration, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, false
 	}
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]) // as in parseStat
-	const start = 19
-	if len(f) <= start {
+	if len(f) <= startField {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(string(f[start]), 10, 64)
-	var now unix.Timespec
-	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return 0, false
-	}
-	return time.Duration(now.Nano()) - time.Duration(n)*(time.Second/ticks), true
+	n, err := strconv.ParseInt(string(f[startField]), 10, 64)
+	return time.Duration(n) * (time.Second / ticks), err == nil
 }
 
-// descendants lists the live processes in the session of pid, and what descends
+// Clock is how long this kernel runs: what nobody sets, and what the kernel notes of each process.
+func Clock() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // which every Linux since 2.6.39 has
+	return time.Duration(now.Nano())
+}
+
+// Below lists the live processes in the session of pid, and what descends
 // from them. While pid itself lives, also what descends from it; afterwards its
 // number may be another's.
-func descendants(pid int, lives bool) []int {
+func Below(pid int, lives bool) []int {
 	if pid <= 1 {
 		return nil
 	}
@@ -112,9 +121,9 @@ func descendants(pid int, lives bool) []int {
 	return live
 }
 
-// killDescendants stops what it sees before it kills, so that a parent that
+// Kill ends what list lists. It stops what it sees before it kills, so that a parent that
 // forks cannot outrun it for long.
-func killDescendants(list func() []int) {
+func Kill(list func() []int) {
 	const rounds = 20
 	for range rounds {
 		pids := list()
