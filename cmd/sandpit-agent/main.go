@@ -3,7 +3,7 @@
 
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
-// it that it needs, and as `sandpit-agent serve FILE` in any container; see package plain.
+// it that it needs, as `sandpit-agent serve FILE` in any container, and as `sandpit-agent relay SOCKET` beside such a one; see package plain.
 package main
 
 import (
@@ -25,16 +25,31 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == "serve" {
-		if err := plain.Serve(context.Background(), os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
-		}
-		os.Exit(1)
+	if len(os.Args) == 3 {
+		told(os.Args[1], os.Args[2])
 	}
 	if err := serve(); errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)
 	}
 	os.Exit(1)
+}
+
+// told does what a command line says.
+func told(word, arg string) {
+	var err error
+	switch word {
+	case "serve":
+		err = plain.Serve(context.Background(), arg)
+	case "relay":
+		err = plain.Relay(context.Background(), arg)
+	default:
+		err = fmt.Errorf("%q is neither \"serve\" nor \"relay\"", word)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // serve makes the inside ready, and serves as long as the process lives, which is as

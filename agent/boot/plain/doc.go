@@ -9,7 +9,10 @@
 // thing that the agent cannot do without it is told by its ping, with the reason: see
 // the Lack constants of package wire.
 //
-// Whoever can connect to the socket is obeyed. It has to be where only the server gets at it: a
-// command that runs as root in the same container gets at any path there. So root is denied
-// unless [Config].Root says otherwise, and the socket is refused to all other users.
+// It serves on a unix socket, on an address of TCP, or over its standard input and output. Whoever
+// comes begins with a handshake by the key that the file has; see package handshake. Only where the agent is
+// root, no command is, and there is nothing but a socket, which is refused to all other users, the kernel
+// vouches for who connects, and the key may be missing.
+//
+// [Relay] reaches the socket from a program beside the agent, whose input and output somebody carries.
 package plain

@@ -5,6 +5,7 @@ package plain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,12 +13,15 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/agent/serve"
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
@@ -25,13 +29,21 @@ import (
 
 // Config is what the agent is told, as JSON in a file that it removes.
 type Config struct {
-	Socket string `json:"socket"` // absolute path of the unix socket that it serves on; what is there is replaced
-	Log    string `json:"log"`    // absolute path of the directory for logs of processes, made if it is missing
+	// Where it serves: any of these, and one at least. With Stdio alone it ends when its input does.
+	Socket  string `json:"socket,omitempty"`  // absolute path of a unix socket; what is there is replaced
+	Address string `json:"address,omitempty"` // of TCP: IP:PORT
+	Stdio   bool   `json:"stdio,omitempty"`   // standard input and output
+
+	// Key is what every connection begins with, see package handshake. It may be missing where only a
+	// socket is served on, and no command runs as a user who can connect to that.
+	Key *handshake.Key `json:"key,omitempty"`
+
+	Log string `json:"log"` // absolute path of the directory for logs of processes, made if it is missing
 
 	UID uint32 `json:"uid"` // of commands and files by default; not root's
 	GID uint32 `json:"gid"`
-	// Root lets commands run as root, which is the container's own. They can reach the socket
-	// and the logs.
+	// Root lets commands run as root, which is the container's own. They can reach the logs, and
+	// whatever the agent serves on: it has to have a key.
 	Root bool `json:"root,omitempty"`
 
 	Workspace   string `json:"workspace,omitempty"`     // "": /workspace
@@ -64,15 +76,56 @@ func Serve(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := c.listen()
+	listeners, err := c.listen()
 	if err != nil {
 		return err
 	}
+	var stream net.Conn
+	if c.Stdio {
+		if stream, err = serve.Stdio(); err != nil {
+			return err
+		}
+	}
 	s := server.New(opts)
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, listener) }()
+	go func() { ended <- c.serve(ctx, s, listeners, stream) }()
 	err = <-ended // this thread does nothing from now on
 	return errors.Join(err, s.Close(), opts.Log.Close())
+}
+
+// serve answers what comes by any of these ways, until ctx is done, one fails, or none is left.
+func (c *Config) serve(ctx context.Context, s *server.Server, listeners []net.Listener, stream net.Conn) error {
+	if c.Key == nil {
+		return s.Serve(ctx, listeners[0])
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	door := serve.New(c.Key)
+	ended := make(chan error)
+	ways := 1
+	go func() { ended <- s.Serve(ctx, door) }()
+	for _, l := range listeners {
+		ways++
+		go func() { ended <- door.Run(ctx, l) }()
+	}
+	if stream != nil {
+		ways++
+		go func() {
+			_ = door.Carry(ctx, stream) // how it ended is no matter
+			if len(listeners) == 0 {
+				cancel()
+			}
+			ended <- nil
+		}()
+	}
+	var first error
+	for range ways {
+		if err := <-ended; err != nil {
+			first = cmp.Or(first, err)
+			cancel()
+		}
+	}
+	return first
 }
 
 // read reads the file and removes it, whatever is in it.
@@ -95,15 +148,20 @@ func read(file string) (*Config, error) {
 		return nil, fmt.Errorf("the configuration is not valid: %w", err)
 	}
 	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log} {
-		if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(path) && (name == "log" || path != "") {
 			return nil, fmt.Errorf("the configuration is not valid: %s: %q is not an absolute path", name, path)
 		}
+	}
+	if c.Socket == "" && c.Address == "" && !c.Stdio {
+		return nil, errors.New("the configuration is not valid: neither socket, address nor stdio says where to serve")
 	}
 	switch own := uint32(os.Geteuid()); { //nolint:gosec // a user id
 	case c.UID == 0:
 		return nil, errors.New("the configuration is not valid: uid: commands run as root only where they ask for it")
 	case own != 0 && (c.UID != own || c.Root):
 		return nil, fmt.Errorf("the agent is user %d, not root: it cannot run commands as another user", own)
+	case c.Key == nil && (c.Address != "" || c.Stdio || c.Root || own != 0):
+		return nil, errors.New("the configuration is not valid: key: there is none, and others than the server may reach what the agent serves on")
 	}
 	return &c, nil
 }
@@ -143,8 +201,12 @@ func (c *Config) options(first bool) (server.Options, error) {
 	if os.Geteuid() == 0 {
 		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
 	}
+	view := server.Plain(user)
+	if err := view.(server.Starter).Start(); err != nil {
+		return server.Options{}, fmt.Errorf("act as the user of commands: %w", err)
+	}
 	o := server.Options{
-		User: server.Plain(user), Log: log, Workspace: workspace,
+		User: view, Log: log, Workspace: workspace,
 		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
 		MaxLogBytes: c.MaxLogBytes, Version: c.Version,
 		Lacks: map[string]string{
@@ -157,12 +219,14 @@ func (c *Config) options(first bool) (server.Options, error) {
 	switch {
 	case c.Root:
 		o.Root = server.Plain(server.Identity{Name: "root", Home: "/root"})
-		o.Lacks[wire.LackPrivateLog] = "commands that run as root reach the agent's socket and logs"
+		o.Lacks[wire.LackPrivateLog] = "commands that run as root reach the agent's logs"
 	case os.Geteuid() != 0:
 		o.Lacks[wire.LackRoot] = "the agent does not run as root"
-		o.Lacks[wire.LackPrivateLog] = "commands run as the agent's own user, and reach its socket and logs"
+		o.Lacks[wire.LackPrivateLog] = "commands run as the agent's own user, and reach its logs"
+	case c.Key == nil:
+		o.Lacks[wire.LackRoot] = "commands that run as root would reach the agent's socket, and it was given no key"
 	default:
-		o.Lacks[wire.LackRoot] = "commands that run as root would reach the agent's socket"
+		o.Lacks[wire.LackRoot] = "the agent was not told to run commands as root"
 	}
 	if !first {
 		o.Lacks[wire.LackInit] = "the agent is not process 1: what commands leave behind is another's to reap"
@@ -170,9 +234,40 @@ func (c *Config) options(first bool) (server.Options, error) {
 	return o, nil
 }
 
-// listen makes the socket, which the agent's own user alone may connect to. It has its name once
+// listen makes what it serves on.
+func (c *Config) listen() (all []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close()
+			}
+		}
+	}()
+	if c.Socket != "" {
+		l, err := c.listenUnix()
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	if c.Address != "" {
+		addr, err := netip.ParseAddrPort(c.Address)
+		if err != nil {
+			return all, fmt.Errorf("the configuration is not valid: address: %w", err)
+		}
+		// net.Listen would look names up, which makes the agent larger by a tenth.
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr))
+		if err != nil {
+			return all, fmt.Errorf("listen: %w", err)
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// listenUnix makes the socket, which the agent's own user alone may connect to. It has its name once
 // it can be connected to, and replaces what an agent before left there.
-func (c *Config) listen() (net.Listener, error) {
+func (c *Config) listenUnix() (net.Listener, error) {
 	path := c.Socket + ".new"
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("replace the socket: %w", err)

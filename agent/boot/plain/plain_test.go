@@ -24,11 +24,12 @@ import (
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/boot/plain"
 	"sandpit.dev/agent/embedded"
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/agent/mux"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/skiptest"
-	"sandpit.dev/sandbox"
 )
 
 // container is what somebody else makes: a root of an image's files, /proc and /dev, and a
@@ -50,10 +51,12 @@ exec env -i PATH=/usr/local/bin:/usr/bin:/bin "$(command -v chroot)" . /agent/sa
 
 type box struct {
 	dir    string
+	config plain.Config
 	client *agent.Client
 }
 
-// start runs the agent of this build in a container with these namespaces.
+// start runs the agent of this build in a container with these namespaces. It serves on a socket,
+// unless the configuration has another way.
 func start(t *testing.T, c plain.Config, flags uintptr) *box {
 	t.Helper()
 	skiptest.WithoutRoot(t, "it makes a container")
@@ -66,13 +69,16 @@ func start(t *testing.T, c plain.Config, flags uintptr) *box {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	b := &box{dir: dir}
+	c.Log = "/agent/log"
+	if c.Address == "" && !c.Stdio {
+		c.Socket = "/agent/socket"
+	}
+	b := &box{dir: dir, config: c}
 	for _, d := range []string{"disk", "agent"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	c.Socket, c.Log = "/agent/socket", "/agent/log"
 	config, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +91,10 @@ func start(t *testing.T, c plain.Config, flags uintptr) *box {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | flags, Pdeathsig: syscall.SIGKILL}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
+	var stream net.Conn
+	if c.Stdio {
+		stream = throughStdio(t, cmd)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,11 +107,30 @@ func start(t *testing.T, c plain.Config, flags uintptr) *box {
 			t.Errorf("the agent wrote:\n%s", s)
 		}
 	})
-	b.client = agent.NewClient(func(ctx context.Context) (net.Conn, error) {
+	dial := func(ctx context.Context) (net.Conn, error) {
+		switch {
+		case stream != nil:
+			return stream, nil
+		case c.Address != "":
+			return new(net.Dialer).DialContext(ctx, "tcp", c.Address)
+		}
 		return new(net.Dialer).DialContext(ctx, "unix", b.path("socket"))
-	})
+	}
+	b.client = agent.NewClient(dial)
+	switch {
+	case c.Address != "" || c.Stdio:
+		d := mux.NewDialer((&handshake.Dialer{Dial: dial, Key: c.Key, What: handshake.ManyCalls}).DialContext)
+		t.Cleanup(func() { _ = d.Close() })
+		b.client = agent.NewClient(d.DialContext)
+	case c.Key != nil:
+		b.client = agent.NewClient((&handshake.Dialer{Dial: dial, Key: c.Key, What: handshake.OneCall}).DialContext)
+	}
 	for {
-		if _, err := os.Lstat(b.path("socket")); err == nil {
+		if stream != nil {
+			return b
+		}
+		if nc, err := dial(t.Context()); err == nil {
+			_ = nc.Close()
 			return b
 		}
 		select {
@@ -109,18 +138,61 @@ func start(t *testing.T, c plain.Config, flags uintptr) *box {
 			ended <- err
 			t.Fatalf("the agent ended: %v", err)
 		case <-t.Context().Done():
-			t.Fatal("the agent makes no socket")
+			t.Fatal("the agent does not serve")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }
 
+// throughStdio gives a program two pipes, and returns their other ends.
+func throughStdio(t *testing.T, cmd *exec.Cmd) net.Conn {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stdio{in, out.(*os.File)}
+}
+
+// stdio is the outer end of a program's standard input and output.
+type stdio struct {
+	in  io.WriteCloser
+	out *os.File
+}
+
+func (s *stdio) Read(b []byte) (int, error)  { return s.out.Read(b) }
+func (s *stdio) Write(b []byte) (int, error) { return s.in.Write(b) }
+func (s *stdio) Close() error                { return errors.Join(s.in.Close(), s.out.Close()) }
+func (s *stdio) LocalAddr() net.Addr         { return &net.UnixAddr{} }
+func (s *stdio) RemoteAddr() net.Addr        { return &net.UnixAddr{} }
+func (s *stdio) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+func (s *stdio) SetReadDeadline(t time.Time) error { return s.out.SetReadDeadline(t) }
+func (s *stdio) SetWriteDeadline(t time.Time) error {
+	return s.in.(interface{ SetWriteDeadline(t time.Time) error }).SetWriteDeadline(t)
+}
+
 func (b *box) path(name string) string { return filepath.Join(b.dir, "agent", name) }
 
-// An agent that nothing is handed to passes the suite as process 1 of a container.
+// An agent that nothing is handed to passes the suite as process 1 of a container, reached over
+// a socket that the commands' root can connect to.
 func TestSuite(t *testing.T) {
+	suite(t, func(c plain.Config) plain.Config { return c })
+}
+
+// It does so reached over one stream that is its standard input and output.
+func TestSuiteOverOneStream(t *testing.T) {
+	suite(t, func(c plain.Config) plain.Config { c.Stdio = true; return c })
+}
+
+func suite(t *testing.T, by func(plain.Config) plain.Config) {
 	agenttest.Run(t, func(t *testing.T) *agent.Client {
-		return start(t, plain.Config{UID: 1000, GID: 1000, Root: true}, syscall.CLONE_NEWPID).client
+		return start(t, by(plain.Config{UID: 1000, GID: 1000, Root: true, Key: handshake.NewKey()}), syscall.CLONE_NEWPID).client
 	}, agenttest.Options{HasRoot: true, IsPID1: true, Reaps: !kept.Works(), OwnRoot: true, Unprivileged: true})
 }
 
@@ -131,7 +203,7 @@ func TestWhatItLacksIsTold(t *testing.T) {
 		flags  uintptr
 		want   []string
 	}{
-		"AsProcess1":     {plain.Config{UID: 1000, GID: 1000, Root: true}, syscall.CLONE_NEWPID, []string{wire.LackPrivateLog}},
+		"AsProcess1":     {plain.Config{UID: 1000, GID: 1000, Root: true, Key: handshake.NewKey()}, syscall.CLONE_NEWPID, []string{wire.LackPrivateLog}},
 		"WithoutRoot":    {plain.Config{UID: 1000, GID: 1000}, syscall.CLONE_NEWPID, []string{wire.LackRoot}},
 		"AsAnotherChild": {plain.Config{UID: 1000, GID: 1000}, 0, []string{wire.LackRoot, wire.LackInit}},
 	} {
@@ -176,23 +248,8 @@ for what, do in {
 }.items():
     try: do(); print(what, 'works')
     except OSError as e: print(what, 'is refused')`
-	p, err := b.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"python3", "-c", attack}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	var out strings.Builder
-	for {
-		f, err := p.Next(t.Context())
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.Write(f.Data)
-	}
-	if got := out.String(); strings.Contains(got, "works") || strings.Count(got, "is refused") != 7 {
+	got := run(t, b.client, agent.Command{Argv: []string{"python3", "-c", attack}})
+	if strings.Contains(got, "works") || strings.Count(got, "is refused") != 7 {
 		t.Errorf("what the user tried:\n%s", got)
 	}
 }
@@ -202,7 +259,13 @@ func TestConfigurationsThatAreNotValid(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
 		"NoJSON":        {"socket=/s", "is not valid"},
 		"AnUnknownWord": {`{"sock": "/s"}`, `unknown field "sock"`},
-		"NoSocket":      {`{"log": "/l", "uid": 1000}`, `socket: "" is not an absolute path`},
+		"Nowhere":       {`{"log": "/l", "uid": 1000}`, `neither socket, address nor stdio`},
+		"ASocketNearby": {`{"socket": "s", "log": "/l", "uid": 1000}`, `socket: "s" is not an absolute path`},
+		"AShortKey":     {`{"socket": "/s", "log": "/l", "uid": 1000, "key": "c2hvcnQ="}`, `the key has 5 bytes, not 32`},
+		"NotAKey":       {`{"socket": "/s", "log": "/l", "uid": 1000, "key": "%"}`, `the key is not base64`},
+		"AnOpenAddress": {`{"address": "127.0.0.1:0", "log": "/l", "uid": 1000}`, `key: there is none`},
+		"AnOpenStream":  {`{"stdio": true, "log": "/l", "uid": 1000}`, `key: there is none`},
+		"RootAtADoor":   {`{"socket": "/s", "log": "/l", "uid": 1000, "root": true}`, `key: there is none`},
 		"ALogNearby":    {`{"socket": "/s", "log": "l", "uid": 1000}`, `log: "l" is not an absolute path`},
 		"RootAsTheUser": {`{"socket": "/s", "log": "/l"}`, "uid: commands run as root only"},
 		"TooLong":       {strings.Repeat(" ", 65<<10), "more than 65536 bytes"},

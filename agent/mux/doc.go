@@ -1,0 +1,12 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mux carries many calls of package wire over one byte stream, each as a connection of its own.
+//
+// It is yamux, with what it leaves open decided: only the server opens streams; each has a
+// window of 256 KiB in each direction, which is all that one can make the other side keep; who does not
+// read holds up nobody else; an agent that is frozen is no broken stream, so nothing is pinged. What
+// an agent may not send is refused before yamux sees it: it lives among hostile code.
+//
+// A stream that its reader closed takes a window more at most, and is reset a moment later.
+package mux
