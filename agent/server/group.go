@@ -3,7 +3,13 @@
 
 package server
 
-import "context"
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server/fork"
+)
 
 // Groups makes one group of processes per command, out of which no process can
 // step, so that a kill reaches all that the command started. It is safe for
@@ -25,4 +31,14 @@ type Group interface {
 	// Remove returns an empty group up; it fails where a member is left, and then the
 	// group stays. After it nothing else is called.
 	Remove() error
+}
+
+// Parent is a [Group] that starts its command itself: the command is no child of the agent's.
+type Parent interface {
+	// Start is that of the command, and may be called again after an error.
+	Start(c *fork.Command) (pid, pidfd int, err error)
+	// Status waits for the end of the command.
+	Status() unix.WaitStatus
+	// Members lists what lives of the group now.
+	Members() []int
 }

@@ -120,6 +120,9 @@ func (p *process) tree() []int {
 	if p.groupIsGone {
 		return nil
 	}
+	if parent, ok := p.group.(Parent); ok {
+		return parent.Members()
+	}
 	if fd := p.group.FD(); fd >= 0 {
 		if pids, err := members(fd); err == nil {
 			return pids

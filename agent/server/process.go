@@ -316,8 +316,13 @@ func (p *process) reap() (status unix.WaitStatus) {
 const unknownStatus unix.WaitStatus = 0x7f
 
 func (p *process) awaitStatus(status *unix.WaitStatus) error {
-	if p.buried != nil {
+	parent, below := p.group.(Parent)
+	if below {
+		*status = parent.Status()
+	} else if p.buried != nil {
 		*status = <-p.buried
+	}
+	if below || p.buried != nil {
 		if p.pidfd != nil {
 			_ = p.pidfd.Close()
 		}

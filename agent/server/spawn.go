@@ -217,6 +217,7 @@ func (sp *spawn) fork(cmd fork.Command) (err error) {
 		}
 		p.buried = make(chan unix.WaitStatus, 1)
 	}
+	parent, below := p.group.(Parent)
 	// We stand still until the child has executed its program. It is the user's by
 	// then, so the user's other processes may stop it on its way there. It kills itself
 	// after a while; where [fork.Command] could not have it do so, it is in its group from the
@@ -225,13 +226,18 @@ func (sp *spawn) fork(cmd fork.Command) (err error) {
 		defer time.AfterFunc(fork.Patience*time.Second, p.killGroup).Stop()
 	}
 	start := func() { p.pid, sp.pidfd, err = cmd.Start() }
+	if below {
+		start = func() { p.pid, sp.pidfd, err = parent.Start(&cmd) }
+	}
 	if f, ok := p.view.(Forker); ok {
 		f.Fork(start)
 	} else {
 		start()
 	}
 	if err == nil {
-		p.srv.children[p.pid] = p
+		if !below {
+			p.srv.children[p.pid] = p
+		}
 		if p.srv.o.Reap {
 			p.srv.reaper.expect()
 		}

@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/agent/handshake"
 	"sandpit.dev/agent/serve"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/agent/wire"
 )
@@ -210,11 +211,15 @@ func (c *Config) options(first bool) (server.Options, error) {
 		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
 		MaxLogBytes: c.MaxLogBytes, Version: c.Version,
 		Lacks: map[string]string{
-			wire.LackKillTree:       "the agent has no cgroups of its own: a process that forks twice and leaves its session outlives its command",
 			wire.LackOOMCause:       "the agent cannot read the counters of its limits: what runs out of memory is told as killed by a signal",
 			wire.LackReadOnlySystem: "the agent cannot mount: the system's files are kept from the user by their owner and mode alone",
 			wire.LackFilter:         "the agent filters no system calls: what commands may ask of the kernel is for the container's maker to say",
 		},
+	}
+	if keeper.Works() {
+		o.Groups = keeper.Groups()
+	} else {
+		o.Lacks[wire.LackKillTree] = "the agent keeps processes together on amd64 alone: one that forks twice and leaves its session outlives its command"
 	}
 	switch {
 	case c.Root:
@@ -228,7 +233,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 	default:
 		o.Lacks[wire.LackRoot] = "the agent was not told to run commands as root"
 	}
-	if !first {
+	if !first && o.Groups == nil {
 		o.Lacks[wire.LackInit] = "the agent is not process 1: what commands leave behind is another's to reap"
 	}
 	return o, nil

@@ -66,6 +66,7 @@ type plan struct {
 	head        unix.CapUserHeader
 	caps        [2]unix.CapUserData
 	unmask      uint64 // the empty set of signals
+	resets      bool   // all signals get their defaults by calls: the clone did not see to it
 	ignored     []uintptr
 	byDefault   [4]uint64    // the kernel's struct sigaction: SIG_DFL
 	descriptors *unix.Rlimit // nil: the caller's
@@ -75,7 +76,33 @@ type plan struct {
 }
 
 func (c *Command) clone() (pid, pidfd int, err error) {
-	p := &plan{
+	p, undo, err := c.plan()
+	if err != nil {
+		return 0, -1, err
+	}
+	defer undo()
+	syscall.ForkLock.Lock() // who makes descriptors without close-on-exec holds it
+	pid, errno := p.vfork()
+	syscall.ForkLock.Unlock()
+	runtime.KeepAlive(p)
+	switch errno {
+	case 0:
+	case unix.ENOSYS, unix.EINVAL, unix.EPERM:
+		return 0, -1, errRefused
+	default:
+		return 0, -1, errno
+	}
+	if p.errno != 0 {
+		reap(pid)
+		_ = unix.Close(int(p.pidfd))
+		return 0, -1, p.errno
+	}
+	return pid, int(p.pidfd), nil
+}
+
+// plan prepares what the child needs. undo comes when it was made.
+func (c *Command) plan() (p *plan, undo func(), err error) {
+	p = &plan{
 		dir: c.Dir, files: c.Files, terminal: c.Terminal, cred: c.Credential, ambient: c.AmbientCaps,
 		kill:  sigevent{signo: int32(unix.SIGKILL)},
 		when:  timespecs{first: Patience},
@@ -97,41 +124,31 @@ func (c *Command) clone() (pid, pidfd int, err error) {
 		p.args.cgroup = uint64(c.Group)
 	}
 	if p.program, err = syscall.BytePtrFromString(c.Program); err != nil {
-		return 0, -1, err
+		return nil, nil, err
 	}
 	if p.argv, err = syscall.SlicePtrFromStrings(c.Argv); err != nil {
-		return 0, -1, err
+		return nil, nil, err
 	}
 	if p.envp, err = syscall.SlicePtrFromStrings(c.Env); err != nil {
-		return 0, -1, err
+		return nil, nil, err
+	}
+	var copies []int
+	undo = func() {
+		for _, fd := range copies {
+			_ = unix.Close(fd)
+		}
 	}
 	for i, fd := range p.files {
 		if fd >= firstFree {
 			continue
 		}
 		if p.files[i], err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, firstFree); err != nil {
-			return 0, -1, err
+			undo()
+			return nil, nil, err
 		}
-		defer func() { _ = unix.Close(p.files[i]) }()
+		copies = append(copies, p.files[i])
 	}
-
-	syscall.ForkLock.Lock() // who makes descriptors without close-on-exec holds it
-	pid, errno := p.vfork()
-	syscall.ForkLock.Unlock()
-	runtime.KeepAlive(p)
-	switch errno {
-	case 0:
-	case unix.ENOSYS, unix.EINVAL, unix.EPERM:
-		return 0, -1, errRefused
-	default:
-		return 0, -1, errno
-	}
-	if p.errno != 0 {
-		reap(pid)
-		_ = unix.Close(int(p.pidfd))
-		return 0, -1, p.errno
-	}
-	return pid, int(p.pidfd), nil
+	return p, undo, nil
 }
 
 func reap(pid int) {
@@ -157,7 +174,7 @@ func (p *plan) vfork() (pid int, errno unix.Errno) {
 	}
 	p.exec()
 	for {
-		unix.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
+		syscall.RawSyscall(unix.SYS_EXIT_GROUP, 253, 0, 0)
 	}
 }
 
@@ -170,37 +187,42 @@ func (p *plan) vfork() (pid int, errno unix.Errno) {
 //go:nosplit
 //go:nocheckptr
 func (p *plan) exec() {
-	if p.fail(unix.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&p.kill)), uintptr(unsafe.Pointer(&p.timer)))) ||
-		p.fail(unix.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(p.timer), 0, uintptr(unsafe.Pointer(&p.when)), 0, 0, 0)) {
+	if p.fail(syscall.RawSyscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&p.kill)), uintptr(unsafe.Pointer(&p.timer)))) ||
+		p.fail(syscall.RawSyscall6(unix.SYS_TIMER_SETTIME, uintptr(p.timer), 0, uintptr(unsafe.Pointer(&p.when)), 0, 0, 0)) {
 		return
 	}
-	if p.descriptors != nil && p.fail(unix.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(p.descriptors)), 0, 0, 0)) {
+	if p.descriptors != nil && p.fail(syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, uintptr(unsafe.Pointer(p.descriptors)), 0, 0, 0)) {
 		return
 	}
-	if p.fail(unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)) || !p.stepDown() {
+	if p.fail(syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)) || !p.stepDown() {
 		return
 	}
-	if p.fail(unix.RawSyscall(unix.SYS_FCHDIR, uintptr(p.dir), 0, 0)) {
+	if p.fail(syscall.RawSyscall(unix.SYS_FCHDIR, uintptr(p.dir), 0, 0)) {
 		return
 	}
 	for i := 0; i < len(p.files); i++ {
-		if p.fail(unix.RawSyscall(unix.SYS_DUP3, uintptr(p.files[i]), uintptr(i), 0)) {
+		if p.fail(syscall.RawSyscall(unix.SYS_DUP3, uintptr(p.files[i]), uintptr(i), 0)) {
 			return
 		}
 	}
-	if p.terminal && p.fail(unix.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)) {
+	if p.terminal && p.fail(syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1)) {
 		return
 	}
+	if p.resets {
+		for sig := uintptr(1); sig <= 64; sig++ { // of two of them the kernel refuses it
+			syscall.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&p.byDefault)), 0, 8, 0, 0)
+		}
+	}
 	for i := 0; i < len(p.ignored); i++ {
-		if p.fail(unix.RawSyscall6(unix.SYS_RT_SIGACTION, p.ignored[i], uintptr(unsafe.Pointer(&p.byDefault)), 0, 8, 0, 0)) {
+		if p.fail(syscall.RawSyscall6(unix.SYS_RT_SIGACTION, p.ignored[i], uintptr(unsafe.Pointer(&p.byDefault)), 0, 8, 0, 0)) {
 			return
 		}
 	}
 	// All are blocked since before the clone, and none is of ours to handle.
-	if p.fail(unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.unmask)), 0, 8, 0, 0)) {
+	if p.fail(syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.unmask)), 0, 8, 0, 0)) {
 		return
 	}
-	p.fail(unix.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.program)),
+	p.fail(syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.program)),
 		uintptr(unsafe.Pointer(unsafe.SliceData(p.argv))), uintptr(unsafe.Pointer(unsafe.SliceData(p.envp)))))
 }
 
@@ -210,14 +232,14 @@ func (p *plan) exec() {
 //go:nosplit
 //go:nocheckptr
 func (p *plan) stepDown() bool {
-	if len(p.ambient) > 0 && p.fail(unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1, 0, 0, 0, 0)) {
+	if len(p.ambient) > 0 && p.fail(syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1, 0, 0, 0, 0)) {
 		return false
 	}
 	if c := p.cred; c != nil {
-		if !c.NoSetGroups && p.fail(unix.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(c.Groups)), uintptr(unsafe.Pointer(unsafe.SliceData(c.Groups))), 0)) {
+		if !c.NoSetGroups && p.fail(syscall.RawSyscall(unix.SYS_SETGROUPS, uintptr(len(c.Groups)), uintptr(unsafe.Pointer(unsafe.SliceData(c.Groups))), 0)) {
 			return false
 		}
-		if p.fail(unix.RawSyscall(unix.SYS_SETGID, uintptr(c.Gid), 0, 0)) || p.fail(unix.RawSyscall(unix.SYS_SETUID, uintptr(c.Uid), 0, 0)) {
+		if p.fail(syscall.RawSyscall(unix.SYS_SETGID, uintptr(c.Gid), 0, 0)) || p.fail(syscall.RawSyscall(unix.SYS_SETUID, uintptr(c.Uid), 0, 0)) {
 			return false
 		}
 	}
@@ -225,7 +247,7 @@ func (p *plan) stepDown() bool {
 		return true
 	}
 	// Only what is permitted and inheritable can be ambient.
-	if p.fail(unix.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&p.head)), uintptr(unsafe.Pointer(&p.caps[0])), 0)) {
+	if p.fail(syscall.RawSyscall(unix.SYS_CAPGET, uintptr(unsafe.Pointer(&p.head)), uintptr(unsafe.Pointer(&p.caps[0])), 0)) {
 		return false
 	}
 	for i := 0; i < len(p.ambient); i++ {
@@ -233,11 +255,11 @@ func (p *plan) stepDown() bool {
 		word.Permitted |= bit
 		word.Inheritable |= bit
 	}
-	if p.fail(unix.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&p.head)), uintptr(unsafe.Pointer(&p.caps[0])), 0)) {
+	if p.fail(syscall.RawSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&p.head)), uintptr(unsafe.Pointer(&p.caps[0])), 0)) {
 		return false
 	}
 	for i := 0; i < len(p.ambient); i++ {
-		if p.fail(unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, p.ambient[i], 0, 0, 0)) {
+		if p.fail(syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, p.ambient[i], 0, 0, 0)) {
 			return false
 		}
 	}

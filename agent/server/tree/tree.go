@@ -121,6 +121,52 @@ func Below(pid int, lives bool) []int {
 	return live
 }
 
+// Children lists the children of a process, the dead among them, oldest first where the kernel tells them
+// so. While none is reaped, a later list begins as an earlier one.
+func Children(pid int) []int {
+	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, thread := range threads {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + thread.Name() + "/children")
+		if err != nil { // the thread has ended, or this kernel has no such file
+			if _, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/task/" + thread.Name()); err == nil {
+				return search(pid)
+			}
+			continue
+		}
+		for _, f := range bytes.Fields(b) {
+			if child, err := strconv.Atoi(string(f)); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// search is Children by the list of all processes.
+func search(pid int) []int {
+	var all []int
+	for _, e := range processes() {
+		if e.parent == pid {
+			all = append(all, e.pid)
+		}
+	}
+	return all
+}
+
+// Lives reports whether a thread of a process lives.
+func Lives(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	e, ok := parseStat(b)
+	return ok && !e.dead
+}
+
 // Kill ends what list lists. It stops what it sees before it kills, so that a parent that
 // forks cannot outrun it for long.
 func Kill(list func() []int) {
