@@ -16,13 +16,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/programs"
 )
 
 // bare runs an image's own programs on the host: in the image's root, read-only, by the
 // user that a sandbox's commands have, with a directory as /workspace, and in no sandbox.
 // Only the mounts differ from those of the host, and chroot is all that is between.
 type bare struct {
-	thread *private
+	thread *programs.Private
 	root   string
 	work   string // the directory that is /workspace, as the thread sees it
 	mounts []string
@@ -36,7 +38,7 @@ const user = 1000
 // namespace of its own: nothing of it outlives the process.
 func newBare(dir, image, device string) (_ *bare, err error) {
 	b := &bare{root: filepath.Join(dir, "root"), work: filepath.Join(dir, "work")}
-	if b.thread, err = newPrivate(); err != nil {
+	if b.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -44,7 +46,7 @@ func newBare(dir, image, device string) (_ *bare, err error) {
 			err = errors.Join(err, b.close())
 		}
 	}()
-	return b, b.thread.do(func() error {
+	return b, b.thread.Do(func() error {
 		if device != "" {
 			top := filepath.Join(dir, "store")
 			if err := os.MkdirAll(top, 0o700); err != nil {
@@ -95,14 +97,14 @@ func (b *bare) mount(from, to, kind string, flags uintptr) error {
 
 // put writes a file into the workspace.
 func (b *bare) put(name string, content []byte) error {
-	return b.thread.do(func() error { return os.WriteFile(filepath.Join(b.work, name), content, 0o644) })
+	return b.thread.Do(func() error { return os.WriteFile(filepath.Join(b.work, name), content, 0o644) })
 }
 
 // run runs a program to its end, and gives what it printed. What it started ends with it
 // when ctx does.
 func (b *bare) run(ctx context.Context, env []string, argv ...string) (string, error) {
 	var out, said bytes.Buffer
-	err := b.thread.do(func() error {
+	err := b.thread.Do(func() error {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = "/workspace", env, &out, &said
 		cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -120,13 +122,13 @@ func (b *bare) run(ctx context.Context, env []string, argv ...string) (string, e
 
 // close removes what work left, and takes the mounts down.
 func (b *bare) close() error {
-	err := b.thread.do(func() error {
+	err := b.thread.Do(func() error {
 		err := os.RemoveAll(b.work)
 		for i := len(b.mounts) - 1; i >= 0; i-- {
 			err = errors.Join(err, unix.Unmount(b.mounts[i], unix.MNT_DETACH))
 		}
 		return err
 	})
-	b.thread.close()
+	b.thread.Close()
 	return err
 }

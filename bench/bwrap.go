@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"sandpit.dev/internal/programs"
 )
 
 // bwrap runs a command by bubblewrap, in all namespaces that it knows and in an overlay
@@ -19,22 +21,22 @@ import (
 // so no further command, and no daemon that records.
 type bwrap struct {
 	parts   peerParts
-	kit     kit
+	kit     programs.Kit
 	version string
-	thread  *private
+	thread  *programs.Private
 	n       int
 }
 
 func openBwrap(ctx context.Context, parts peerParts) (_ Peer, err error) {
-	k, err := parts.programs.find(ctx, "bwrap", debianPackage("bubblewrap"))
+	k, err := parts.programs.Find(ctx, "bwrap", programs.DebianPackage("bubblewrap"))
 	if err != nil {
 		return nil, err
 	}
 	b := &bwrap{parts: parts, kit: k}
-	if b.version, err = k.version(ctx, "bwrap"); err != nil {
+	if b.version, err = k.Version(ctx, "bwrap"); err != nil {
 		return nil, err
 	}
-	if b.thread, err = newPrivate(); err != nil {
+	if b.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
 	if _, _, err := b.FirstCommand(ctx); err != nil { // does it work here at all
@@ -46,20 +48,20 @@ func openBwrap(ctx context.Context, parts peerParts) (_ Peer, err error) {
 func (b *bwrap) Version() string { return b.version }
 
 func (b *bwrap) Close() error {
-	b.thread.close()
+	b.thread.Close()
 	return nil
 }
 
 func (b *bwrap) FirstCommand(ctx context.Context) (took, cpu time.Duration, err error) {
 	b.n++
 	dir := filepath.Join(b.parts.dir, strconv.Itoa(b.n))
-	err = b.thread.do(func() (err error) {
+	err = b.thread.Do(func() (err error) {
 		defer func() { err = errors.Join(err, dropOverlay(dir)) }()
 		if err := mountOverlay(b.parts.root, dir); err != nil {
 			return err
 		}
 		took, cpu, err = spent(ctx, b.parts.dir, func(ctx context.Context) *exec.Cmd {
-			cmd := b.kit.command(ctx, "bwrap", "--unshare-all", "--die-with-parent", "--hostname", "sandbox",
+			cmd := b.kit.Command(ctx, "bwrap", "--unshare-all", "--die-with-parent", "--hostname", "sandbox",
 				"--unsetenv", "LD_LIBRARY_PATH", "--setenv", "PATH", "/usr/bin:/bin",
 				"--bind", filepath.Join(dir, rootName), "/", "--dev", "/dev", "--proc", "/proc", "--chdir", "/", "/bin/true")
 			return cmd

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sandpit.dev/internal/programs"
 )
 
 // dockerCLI uses the same Engine as [docker] does, by the program `docker` as a person or
@@ -19,7 +21,7 @@ import (
 // default limits, here too. The processor time has that of the program in it.
 type dockerCLI struct {
 	parts   peerParts
-	kit     kit
+	kit     programs.Kit
 	engine  *engine
 	version string
 	kept    bool // the container that stays is there
@@ -28,12 +30,12 @@ type dockerCLI struct {
 const keptContainer = "kept"
 
 func openDockerCLI(ctx context.Context, parts peerParts) (Peer, error) {
-	k, err := parts.programs.find(ctx, "docker", debianPackage("docker.io"))
+	k, err := parts.programs.Find(ctx, "docker", programs.DebianPackage("docker.io"))
 	if err != nil {
 		return nil, err
 	}
 	d := &dockerCLI{parts: parts, kit: k}
-	if d.version, err = k.version(ctx, "docker"); err != nil {
+	if d.version, err = k.Version(ctx, "docker"); err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(d.version, "Docker version ") {
@@ -82,8 +84,8 @@ func (d *dockerCLI) limits(argv ...string) []string {
 
 func (d *dockerCLI) do(ctx context.Context, args ...string) (took, cpu time.Duration, err error) {
 	return spent(ctx, d.parts.dir, func(ctx context.Context) *exec.Cmd {
-		cmd := d.kit.command(ctx, "docker", args...)
-		cmd.Env = append(cmd.Env, "DOCKER_HOST=unix://"+d.engine.socket, "DOCKER_CONFIG="+d.parts.dir, "DOCKER_CONTEXT=", "DOCKER_TLS_VERIFY=")
+		cmd := d.kit.Command(ctx, "docker", args...)
+		cmd.Env = append(cmd.Env, "DOCKER_HOST=unix://"+d.engine.Socket, "DOCKER_CONFIG="+d.parts.dir, "DOCKER_CONTEXT=", "DOCKER_TLS_VERIFY=")
 		return cmd
 	})
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/programs"
 )
 
 // oci runs a command by the `run` of a runtime that knows OCI's bundles, in an overlay
@@ -31,10 +33,10 @@ import (
 type oci struct {
 	ociRuntime
 	parts   peerParts
-	kit     kit
+	kit     programs.Kit
 	version string
 	spec    specs.Spec
-	thread  *private
+	thread  *programs.Private
 	n       int
 	kept    string // id of the container that stays; "": there is none yet
 }
@@ -42,7 +44,7 @@ type oci struct {
 // ociRuntime is how runtimes differ.
 type ociRuntime struct {
 	program string
-	from    source
+	from    programs.Source
 	flags   []string // before the verb
 	// Some refuse hosts with cgroups of version 1 beside a hierarchy of version 2:
 	// the latter is unmounted in their mount namespace, and in no other.
@@ -53,33 +55,33 @@ type ociRuntime struct {
 const keptSeconds = 3600
 
 func openRunc(ctx context.Context, parts peerParts) (Peer, error) {
-	return openOCI(ctx, parts, ociRuntime{program: "runc", from: debianPackage("runc")})
+	return openOCI(ctx, parts, ociRuntime{program: "runc", from: programs.DebianPackage("runc")})
 }
 
 func openCrun(ctx context.Context, parts peerParts) (Peer, error) {
-	return openOCI(ctx, parts, ociRuntime{program: "crun", from: debianPackage("crun"), oneHierarchy: true})
+	return openOCI(ctx, parts, ociRuntime{program: "crun", from: programs.DebianPackage("crun"), oneHierarchy: true})
 }
 
 // openRunsc opens gVisor, on the platform that needs nothing of the processor.
 func openRunsc(ctx context.Context, parts peerParts) (Peer, error) {
 	return openOCI(ctx, parts, ociRuntime{
 		program: "runsc",
-		from:    goProgram{"gvisor.dev/gvisor/runsc", "v0.0.0-20260905035102-160fafc42237"},
+		from:    programs.GoProgram{Package: "gvisor.dev/gvisor/runsc", Version: "v0.0.0-20260905035102-160fafc42237"},
 		flags:   []string{"--platform=systrap", "--network=none"},
 	})
 }
 
 func openOCI(ctx context.Context, parts peerParts, runtime ociRuntime) (_ Peer, err error) {
 	r := &oci{ociRuntime: runtime, parts: parts}
-	if r.kit, err = parts.programs.find(ctx, r.program, r.from); err != nil {
+	if r.kit, err = parts.programs.Find(ctx, r.program, r.from); err != nil {
 		return nil, err
 	}
-	if r.version, err = r.kit.version(ctx, r.program); err != nil {
+	if r.version, err = r.kit.Version(ctx, r.program); err != nil {
 		return nil, err
 	}
-	spec := r.kit.command(ctx, r.program, "spec")
+	spec := r.kit.Command(ctx, r.program, "spec")
 	spec.Dir = parts.dir
-	if err := said(spec); err != nil {
+	if err := programs.Said(spec); err != nil {
 		return nil, err
 	}
 	b, err := os.ReadFile(filepath.Join(parts.dir, "config.json"))
@@ -89,11 +91,11 @@ func openOCI(ctx context.Context, parts peerParts, runtime ociRuntime) (_ Peer, 
 	if err := json.Unmarshal(b, &r.spec); err != nil || r.spec.Process == nil || r.spec.Linux == nil {
 		return nil, fmt.Errorf("what %s spec wrote is no configuration: %w", r.program, err)
 	}
-	if r.thread, err = newPrivate(); err != nil {
+	if r.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
 	if r.oneHierarchy {
-		err = r.thread.do(func() error {
+		err = r.thread.Do(func() error {
 			err := unix.Unmount("/sys/fs/cgroup/unified", unix.MNT_DETACH)
 			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) {
 				return nil // there is only one
@@ -118,8 +120,8 @@ func (r *oci) Close() error {
 	if r.kept != "" {
 		err = r.remove(context.Background(), r.kept)
 	}
-	r.thread.close()
-	return errors.Join(err, sweepGroup(r.parts.group))
+	r.thread.Close()
+	return errors.Join(err, programs.SweepGroup(r.parts.group))
 }
 
 func (r *oci) FirstCommand(ctx context.Context) (took, cpu time.Duration, err error) {
@@ -152,9 +154,9 @@ func (r *oci) Exec(ctx context.Context) (time.Duration, error) {
 // do runs one of the runtime's verbs where the overlays are mounted.
 func (r *oci) do(ctx context.Context, args ...string) (took, cpu time.Duration, err error) {
 	all := append([]string{"--root", filepath.Join(r.parts.dir, "state")}, r.flags...)
-	err = r.thread.do(func() (err error) {
+	err = r.thread.Do(func() (err error) {
 		took, cpu, err = spent(ctx, r.parts.dir, func(ctx context.Context) *exec.Cmd {
-			return r.kit.command(ctx, r.program, append(all, args...)...)
+			return r.kit.Command(ctx, r.program, append(all, args...)...)
 		})
 		return err
 	})
@@ -171,7 +173,7 @@ func (r *oci) bundle(id string) string { return filepath.Join(r.parts.dir, id) }
 
 // prepare makes the container's bundle.
 func (r *oci) prepare(id string, argv ...string) error {
-	if err := r.thread.do(func() error { return mountOverlay(r.parts.root, r.bundle(id)) }); err != nil {
+	if err := r.thread.Do(func() error { return mountOverlay(r.parts.root, r.bundle(id)) }); err != nil {
 		return err
 	}
 	b, err := json.Marshal(r.config(id, argv))
@@ -182,7 +184,7 @@ func (r *oci) prepare(id string, argv ...string) error {
 }
 
 func (r *oci) drop(id string) error {
-	return r.thread.do(func() error { return dropOverlay(r.bundle(id)) })
+	return r.thread.Do(func() error { return dropOverlay(r.bundle(id)) })
 }
 
 // remove ends a container and drops its bundle.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"sandpit.dev/image"
+
+	"sandpit.dev/internal/programs"
 )
 
 // Peer is what a user would pick instead of sandpit.
@@ -43,7 +45,7 @@ type peerParts struct {
 	dir      string // theirs, and there
 	root     string // the image's unpacked root, never written to
 	group    string // name of the cgroup below which theirs are
-	programs *programs
+	programs *programs.Finder
 	engine   *engineShare
 }
 
@@ -70,7 +72,7 @@ type peer struct {
 // there.
 func (s *session) openPeers(ctx context.Context) {
 	root, err := imageRoot(ctx, s.o.Images)
-	found := &programs{cache: peerCache(), scratch: filepath.Join(s.dir, "fetched"), fetch: s.o.Fetch}
+	found := &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(s.dir, "fetched"), Fetch: s.o.Fetch}
 	share := &engineShare{}
 	for _, name := range Peers() {
 		if s.o.Peers != nil && !slices.Contains(s.o.Peers, name) {
@@ -100,16 +102,6 @@ func openPeer(ctx context.Context, name string, parts peerParts) (Peer, error) {
 		return nil, err
 	}
 	return openers[name](ctx, parts)
-}
-
-// peerCache is where fetched peers are kept between runs; "" where the user has no
-// such folder.
-func peerCache() string {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(dir, "sandpit", "bench")
 }
 
 func (s *session) closePeers() error {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"fmt"
@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// private is a thread in a mount namespace of its own: what it mounts, and what
+// Private is a thread in a mount namespace of its own: what it mounts, and what
 // the programs mount that it starts, nobody else sees, and it is gone with us
 // however we end.
-type private struct {
+type Private struct {
 	jobs chan func()
 	done chan struct{}
 }
 
-func newPrivate() (*private, error) {
-	p := &private{jobs: make(chan func()), done: make(chan struct{})}
+func NewPrivate() (*Private, error) {
+	p := &Private{jobs: make(chan func()), done: make(chan struct{})}
 	began := make(chan error, 1)
 	go p.claim(began)
 	if err := <-began; err != nil {
@@ -30,7 +30,7 @@ func newPrivate() (*private, error) {
 
 // claim finds a thread, for ever: it ends with the goroutine. That cannot be the
 // process's first thread, which never ends, and by which /proc/self shows the process.
-func (p *private) claim(began chan<- error) {
+func (p *Private) claim(began chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() != unix.Getpid() {
 		p.run(began)
@@ -42,7 +42,7 @@ func (p *private) claim(began chan<- error) {
 	began <- <-another
 }
 
-func (p *private) run(began chan<- error) {
+func (p *Private) run(began chan<- error) {
 	defer close(p.done)
 	err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS)
 	if err == nil {
@@ -56,14 +56,14 @@ func (p *private) run(began chan<- error) {
 	}
 }
 
-// do runs fn on the thread and waits for it.
-func (p *private) do(fn func() error) error {
+// Do runs fn on the thread and waits for it.
+func (p *Private) Do(fn func() error) error {
 	result := make(chan error, 1)
 	p.jobs <- func() { result <- fn() }
 	return <-result
 }
 
-func (p *private) close() {
+func (p *Private) Close() {
 	close(p.jobs)
 	<-p.done
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 
 func TestSaid(t *testing.T) {
 	t.Run("TellsTheLastWordsOfAFailure", func(t *testing.T) {
-		err := said(exec.CommandContext(t.Context(), "sh", "-c", "echo so far so good; echo no space left >&2; exit 3"))
+		err := Said(exec.CommandContext(t.Context(), "sh", "-c", "echo so far so good; echo no space left >&2; exit 3"))
 		if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: so far so good\nno space left") {
 			t.Errorf("got %v", err)
 		}
-		if err := said(exec.CommandContext(t.Context(), "sh", "-c", "echo words")); err != nil {
+		if err := Said(exec.CommandContext(t.Context(), "sh", "-c", "echo words")); err != nil {
 			t.Errorf("of one that worked: %v", err)
 		}
 	})
@@ -29,7 +29,7 @@ func TestSaid(t *testing.T) {
 		began := filepath.Join(t.TempDir(), "began")
 		result := make(chan error, 1)
 		go func() {
-			result <- said(exec.CommandContext(ctx, "sh", "-c", `sleep 1000 & : >"$0"; wait`, began))
+			result <- Said(exec.CommandContext(ctx, "sh", "-c", `sleep 1000 & : >"$0"; wait`, began))
 		}()
 		for {
 			if _, err := os.Lstat(began); err == nil {
@@ -52,16 +52,16 @@ func TestSaid(t *testing.T) {
 }
 
 func TestSourcesNameWhatTheyOffer(t *testing.T) {
-	for from, want := range map[source]string{
-		debianPackage("crun"):                     "--fetch gets Debian's package crun without installing it",
-		goProgram{"example.org/a/tool", "v1.2.3"}: "--fetch builds its version v1.2.3 with Go, which takes minutes",
+	for from, want := range map[Source]string{
+		DebianPackage("crun"):                     "--fetch gets Debian's package crun without installing it",
+		GoProgram{"example.org/a/tool", "v1.2.3"}: "--fetch builds its version v1.2.3 with Go, which takes minutes",
 	} {
-		if from.offer() != want {
-			t.Errorf("got %q, want %q", from.offer(), want)
+		if from.Offer() != want {
+			t.Errorf("got %q, want %q", from.Offer(), want)
 		}
 	}
 	// The version is in the name, so that another one is fetched anew.
-	if got := (goProgram{"example.org/a/tool", "v1.2.3"}).name(); got != "tool@v1.2.3" {
+	if got := (GoProgram{"example.org/a/tool", "v1.2.3"}).Name(); got != "tool@v1.2.3" {
 		t.Errorf("is called %q", got)
 	}
 }

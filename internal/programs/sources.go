@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"bytes"
@@ -14,34 +14,34 @@ import (
 	"syscall"
 )
 
-// debianPackage is one of the distribution's, unpacked with what it depends on and
+// DebianPackage is one of the distribution's, unpacked with what it depends on and
 // the host lacks.
-type debianPackage string
+type DebianPackage string
 
-func (d debianPackage) name() string { return string(d) }
+func (d DebianPackage) Name() string { return string(d) }
 
-func (d debianPackage) offer() string {
+func (d DebianPackage) Offer() string {
 	return "--fetch gets Debian's package " + string(d) + " without installing it"
 }
 
-// get downloads with lists and a cache of our own: not even apt's are changed.
-func (d debianPackage) get(ctx context.Context, p *programs, root string) error {
+// Get downloads with lists and a cache of our own: not even apt's are changed.
+func (d DebianPackage) Get(ctx context.Context, p *Finder, root string) error {
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return fmt.Errorf("there is no %s to get Debian's package %s with", tool, string(d))
 		}
 	}
 	if p.lists == "" {
-		lists := filepath.Join(p.scratch, "lists")
+		lists := filepath.Join(p.Scratch, "lists")
 		if err := os.MkdirAll(filepath.Join(lists, "partial"), 0o755); err != nil {
 			return err
 		}
-		if err := apt(ctx, lists, p.scratch, "update"); err != nil {
+		if err := apt(ctx, lists, p.Scratch, "update"); err != nil {
 			return err
 		}
 		p.lists = lists
 	}
-	cache, err := os.MkdirTemp(p.scratch, "apt-")
+	cache, err := os.MkdirTemp(p.Scratch, "apt-")
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (d debianPackage) get(ctx context.Context, p *programs, root string) error 
 		return fmt.Errorf("the package %s is installed already, and lacks the program", string(d))
 	}
 	for _, archive := range archives {
-		if err := said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, root)); err != nil {
+		if err := Said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, root)); err != nil {
 			return err
 		}
 	}
@@ -72,38 +72,38 @@ func apt(ctx context.Context, lists, cache string, args ...string) error {
 		"-q", "-o", "Dir::State::lists=" + lists, "-o", "Dir::Cache=" + cache, "-o", "APT::Sandbox::User=root",
 	}, args...)...)
 	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-	return said(cmd)
+	return Said(cmd)
 }
 
-// goProgram is built from a module at a version.
-type goProgram struct{ pkg, version string }
+// GoProgram is built from a module at a version.
+type GoProgram struct{ Package, Version string }
 
-func (g goProgram) name() string { return filepath.Base(g.pkg) + "@" + g.version }
+func (g GoProgram) Name() string { return filepath.Base(g.Package) + "@" + g.Version }
 
-func (g goProgram) offer() string {
-	return "--fetch builds its version " + g.version + " with Go, which takes minutes"
+func (g GoProgram) Offer() string {
+	return "--fetch builds its version " + g.Version + " with Go, which takes minutes"
 }
 
-func (g goProgram) get(ctx context.Context, p *programs, root string) (err error) {
+func (g GoProgram) Get(ctx context.Context, p *Finder, root string) (err error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return errors.New("there is no go to build " + g.name() + " with")
+		return errors.New("there is no go to build " + g.Name() + " with")
 	}
 	// Modules and what is compiled of them are gigabytes that nobody else needs.
-	dir, err := os.MkdirTemp(p.scratch, "go-")
+	dir, err := os.MkdirTemp(p.Scratch, "go-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w", g.pkg+"@"+g.version)
+	cmd := exec.CommandContext(ctx, "go", "install", "-trimpath", "-ldflags=-s -w", g.Package+"@"+g.Version)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOBIN="+filepath.Join(root, "usr", "bin"), "GOMODCACHE="+filepath.Join(dir, "modules"),
 		"GOCACHE="+filepath.Join(dir, "compiled"), "GOFLAGS=-modcacherw", "GOWORK=off", "GOOS=", "GOARCH=", "CGO_ENABLED=0")
-	return said(cmd)
+	return Said(cmd)
 }
 
-// said runs a command whose words matter only when it fails; then the last do. An
+// Said runs a command whose words matter only when it fails; then the last do. An
 // interrupt ends it with all that it started. It has to be one of CommandContext's.
-func said(cmd *exec.Cmd) error {
+func Said(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"crypto/rand"
@@ -55,7 +55,7 @@ func TestSweepGroup(t *testing.T) {
 	if joined == 0 {
 		t.Fatal("no hierarchy took the process")
 	}
-	if err := sweepGroup(name); err != nil {
+	if err := SweepGroup(name); err != nil {
 		t.Error(err)
 	}
 	exit, _ := errors.AsType[*exec.ExitError](<-ended)
@@ -67,7 +67,7 @@ func TestSweepGroup(t *testing.T) {
 			t.Errorf("%s is still there", tree)
 		}
 	}
-	if err := sweepGroup(name); err != nil {
+	if err := SweepGroup(name); err != nil {
 		t.Errorf("once more: %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"errors"
@@ -19,9 +19,12 @@ import (
 // sweepTimeout is how long the kernel gets to end what was killed.
 const sweepTimeout = 10 * time.Second
 
-// sweepGroup kills what still runs in the cgroups below name, in every hierarchy,
+// askEvery is how often it is asked whether they ended.
+const askEvery = 5 * time.Millisecond
+
+// SweepGroup kills what still runs in the cgroups below name, in every hierarchy,
 // and removes them. Peers make theirs there: the name is nobody else's.
-func sweepGroup(name string) error {
+func SweepGroup(name string) error {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err

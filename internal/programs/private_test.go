@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"os"
@@ -30,11 +30,11 @@ func TestPrivate(t *testing.T) {
 	// thread may be picked.
 	dir := t.TempDir()
 	for range 50 {
-		p, err := newPrivate()
+		p, err := NewPrivate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.do(func() error {
+		err = p.Do(func() error {
 			if unix.Gettid() == unix.Getpid() {
 				t.Error("got the process's first thread")
 			}
@@ -46,7 +46,7 @@ func TestPrivate(t *testing.T) {
 		if after := link(self); after != before {
 			t.Fatalf("the process moved from %s to %s", before, after)
 		}
-		p.close()
+		p.Close()
 		runtime.Gosched()
 	}
 	if err := os.Remove(dir); err != nil {

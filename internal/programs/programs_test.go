@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package bench
+package programs
 
 import (
 	"context"
@@ -20,10 +20,10 @@ type fakeSource struct {
 	asked   int
 }
 
-func (*fakeSource) name() string  { return "parcel" }
-func (*fakeSource) offer() string { return "--fetch would get a parcel" }
+func (*fakeSource) Name() string  { return "parcel" }
+func (*fakeSource) Offer() string { return "--fetch would get a parcel" }
 
-func (f *fakeSource) get(_ context.Context, _ *programs, root string) error {
+func (f *fakeSource) Get(_ context.Context, _ *Finder, root string) error {
 	f.asked++
 	bin := filepath.Join(root, "usr", "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
@@ -35,9 +35,9 @@ func (f *fakeSource) get(_ context.Context, _ *programs, root string) error {
 
 func TestPrograms(t *testing.T) {
 	const fake = "sandpit-bench-fake"
-	find := func(t *testing.T, p *programs, from *fakeSource) kit {
+	find := func(t *testing.T, p *Finder, from *fakeSource) Kit {
 		t.Helper()
-		k, err := p.find(t.Context(), fake, from)
+		k, err := p.Find(t.Context(), fake, from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +46,8 @@ func TestPrograms(t *testing.T) {
 
 	t.Run("ThatAreInstalledAreUsed", func(t *testing.T) {
 		from := &fakeSource{}
-		p := &programs{cache: t.TempDir(), scratch: t.TempDir(), fetch: true}
-		k, err := p.find(t.Context(), "sh", from)
+		p := &Finder{Cache: t.TempDir(), Scratch: t.TempDir(), Fetch: true}
+		k, err := p.Find(t.Context(), "sh", from)
 		if err != nil || k.root != "" || from.asked != 0 {
 			t.Errorf("got %+v after %d fetches: %v; want the installed one", k, from.asked, err)
 		}
@@ -56,31 +56,31 @@ func TestPrograms(t *testing.T) {
 	t.Run("AreFetchedOnceAndWhenAsked", func(t *testing.T) {
 		from := &fakeSource{version: "7.1"}
 		cache := t.TempDir()
-		p := &programs{cache: cache, scratch: t.TempDir()}
-		_, err := p.find(t.Context(), fake, from)
+		p := &Finder{Cache: cache, Scratch: t.TempDir()}
+		_, err := p.Find(t.Context(), fake, from)
 		if err == nil || err.Error() != "not installed; --fetch would get a parcel" || from.asked != 0 {
 			t.Fatalf("unasked: %v after %d fetches", err, from.asked)
 		}
-		p.fetch = true
+		p.Fetch = true
 		k := find(t, p, from)
-		if v, err := k.version(t.Context(), fake); v != "7.1" || err != nil {
+		if v, err := k.Version(t.Context(), fake); v != "7.1" || err != nil {
 			t.Errorf("version is %q: %v", v, err)
 		}
 		// Another run, which may not fetch.
-		later := find(t, &programs{cache: cache, scratch: t.TempDir()}, from)
+		later := find(t, &Finder{Cache: cache, Scratch: t.TempDir()}, from)
 		if later != k || from.asked != 1 {
 			t.Errorf("later got %+v after %d fetches, want %+v after 1", later, from.asked, k)
 		}
-		if names := entries(t, cache); !slices.Equal(names, []string{"parcel"}) {
-			t.Errorf("the cache holds %q, want the parcel alone", names)
+		if names := entries(t, cache); !slices.Equal(names, []string{".lock", "parcel"}) {
+			t.Errorf("the cache holds %q, want the parcel and the lock alone", names)
 		}
 	})
 
 	t.Run("GoToTheRunsDirectoryWithoutACache", func(t *testing.T) {
 		scratch := filepath.Join(t.TempDir(), "made", "when", "needed")
-		k := find(t, &programs{scratch: scratch, fetch: true}, &fakeSource{version: "1"})
-		if !strings.HasPrefix(k.path(fake), scratch+"/") {
-			t.Errorf("is at %s, want it below %s", k.path(fake), scratch)
+		k := find(t, &Finder{Scratch: scratch, Fetch: true}, &fakeSource{version: "1"})
+		if !strings.HasPrefix(k.Path(fake), scratch+"/") {
+			t.Errorf("is at %s, want it below %s", k.Path(fake), scratch)
 		}
 	})
 
@@ -96,20 +96,20 @@ func TestPrograms(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				from := &fakeSource{version: "7.1"}
-				p := &programs{cache: t.TempDir(), scratch: t.TempDir(), fetch: true}
+				p := &Finder{Cache: t.TempDir(), Scratch: t.TempDir(), Fetch: true}
 				k := find(t, p, from)
-				if err := spoil(k.path(fake), filepath.Join(filepath.Dir(k.root), kitVersion)); err != nil {
+				if err := spoil(k.Path(fake), filepath.Join(filepath.Dir(k.root), kitVersion)); err != nil {
 					t.Fatal(err)
 				}
-				p.fetch = false
-				if _, err := p.find(t.Context(), fake, from); err == nil || !strings.Contains(err.Error(), "is not used") {
+				p.Fetch = false
+				if _, err := p.Find(t.Context(), fake, from); err == nil || !strings.Contains(err.Error(), "is not used") {
 					t.Errorf("unasked: got %v, want that what was fetched is not used", err)
 				}
-				p.fetch = true
+				p.Fetch = true
 				if find(t, p, from); from.asked != 2 {
 					t.Errorf("was fetched %d times, want anew", from.asked)
 				}
-				p.fetch = false
+				p.Fetch = false
 				find(t, p, from)
 			})
 		}
@@ -122,10 +122,10 @@ func TestPrograms(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				cache := t.TempDir()
-				if _, err := (&programs{cache: cache, scratch: t.TempDir(), fetch: true}).find(t.Context(), fake, from); err == nil {
+				if _, err := (&Finder{Cache: cache, Scratch: t.TempDir(), Fetch: true}).Find(t.Context(), fake, from); err == nil {
 					t.Error("worked")
 				}
-				if names := entries(t, cache); len(names) != 0 {
+				if names := entries(t, cache); !slices.Equal(names, []string{".lock"}) {
 					t.Errorf("left %q", names)
 				}
 			})
@@ -138,12 +138,12 @@ func TestPrograms(t *testing.T) {
 		if err := os.MkdirAll(libs, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		env := kit{root}.environ()
+		env := Kit{root}.environ()
 		path := "PATH=" + root + "/usr/sbin:" + root + "/usr/bin:" + root + "/sbin:" + root + "/bin:" + os.Getenv("PATH")
 		if !slices.Contains(env, path) || !slices.Contains(env, "LD_LIBRARY_PATH="+libs) {
 			t.Errorf("got %q", env[len(env)-2:])
 		}
-		if env := (kit{}).environ(); !slices.Equal(env, os.Environ()) {
+		if env := (Kit{}).environ(); !slices.Equal(env, os.Environ()) {
 			t.Error("an installed program has another environment than ours")
 		}
 	})

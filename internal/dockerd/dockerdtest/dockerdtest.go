@@ -1,0 +1,85 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dockerdtest starts Docker's Engine for tests. The first one on a machine that has none
+// fetches Debian's package, without installing it; it is kept where the benchmark keeps its own.
+package dockerdtest
+
+import (
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"testing"
+
+	"sandpit.dev/internal/dockerd"
+	"sandpit.dev/internal/programs"
+	"sandpit.dev/internal/skiptest"
+)
+
+// Host is where a test has Engines, one after the other over the same data.
+type Host struct {
+	Dir string // which an Engine sees as the test does
+
+	t       testing.TB
+	options dockerd.Options
+	engine  *dockerd.Engine
+}
+
+// New returns a host whose Engine runs until the test's end. It skips the test where there can be none.
+func New(t testing.TB) *Host {
+	t.Helper()
+	skiptest.WithoutRoot(t, "an Engine makes namespaces")
+	dir, err := os.MkdirTemp("", "dockerd-") // t.TempDir is too long for a socket's name
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = exec.LookPath("apt-get")
+	h := &Host{Dir: dir, t: t, options: dockerd.Options{
+		Dir: dir, Group: "sandpit-test-" + rand.Text(),
+		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil},
+	}}
+	t.Cleanup(func() {
+		h.Stop()
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove what the Engine left: %v", err)
+		}
+	})
+	if _, err := h.options.Programs.Find(t.Context(), "dockerd", programs.DebianPackage("docker.io")); err != nil {
+		if !h.options.Programs.Fetch {
+			t.Skipf("no Engine: %v", err)
+		}
+		t.Fatal(err)
+	}
+	h.Start()
+	return h
+}
+
+// Start starts the Engine, if none runs.
+func (h *Host) Start() {
+	h.t.Helper()
+	if h.engine != nil {
+		return
+	}
+	e, err := dockerd.Start(h.t.Context(), h.options)
+	if err != nil {
+		h.t.Fatalf("start an Engine: %v", err)
+	}
+	h.engine = e
+}
+
+// Stop ends the Engine as a crash of its host does, with all containers. Twice is fine.
+func (h *Host) Stop() {
+	if h.engine == nil {
+		return
+	}
+	if err := h.engine.Close(); err != nil {
+		h.t.Errorf("end the Engine: %v", err)
+	}
+	h.engine = nil
+}
+
+// Engine returns the one that runs.
+func (h *Host) Engine() *dockerd.Engine { return h.engine }
+
+// Socket returns the path of its socket, which is the same for each.
+func (h *Host) Socket() string { return h.Dir + "/docker.sock" }
