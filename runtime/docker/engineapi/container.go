@@ -1,0 +1,205 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engineapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Container is what a container is made of.
+type Container struct {
+	Name   string     `json:"-"`
+	Config            // embedded, as the API has it
+	Host   HostConfig `json:"HostConfig"`
+}
+
+// Config is the part of a container that is the same on every host.
+type Config struct {
+	Image        string            `json:"Image"`
+	Hostname     string            `json:"Hostname,omitempty"`
+	User         string            `json:"User"`
+	Entrypoint   []string          `json:"Entrypoint"`
+	Cmd          []string          `json:"Cmd"`
+	Env          []string          `json:"Env,omitempty"`
+	WorkingDir   string            `json:"WorkingDir,omitempty"`
+	Labels       map[string]string `json:"Labels,omitempty"`
+	StopSignal   string            `json:"StopSignal,omitempty"`
+	Healthcheck  *Healthcheck      `json:"Healthcheck,omitempty"`
+	Volumes      map[string]any    `json:"Volumes,omitempty"`
+	AttachStdout bool              `json:"AttachStdout"`
+	AttachStderr bool              `json:"AttachStderr"`
+}
+
+// Healthcheck is a command that an Engine runs now and then; {"NONE"} takes that of the image away.
+type Healthcheck struct{ Test []string }
+
+// HostConfig is what a container gets of its host.
+type HostConfig struct {
+	NetworkMode    string
+	IpcMode        string `json:",omitempty"`
+	CapDrop        []string
+	CapAdd         []string `json:",omitempty"`
+	SecurityOpt    []string `json:",omitempty"`
+	Privileged     bool
+	ReadonlyRootfs bool
+	Init           *bool `json:",omitempty"`
+	LogConfig      struct{ Type string }
+	RestartPolicy  struct{ Name string }
+	Mounts         []Mount           `json:",omitempty"`
+	Tmpfs          map[string]string `json:",omitempty"`
+	ShmSize        int64             `json:",omitempty"`
+	Runtime        string            `json:",omitempty"`
+	CgroupnsMode   string            `json:",omitempty"`
+	Ulimits        []Ulimit          `json:",omitempty"`
+	Resources
+}
+
+// Resources are limits, which can change while a container runs.
+type Resources struct {
+	NanoCpus   int64 `json:",omitempty"`
+	Memory     int64 `json:",omitempty"` // bytes
+	MemorySwap int64 `json:",omitempty"` // bytes, with Memory
+	PidsLimit  int64 `json:",omitempty"`
+}
+
+// Ulimit is one of setrlimit(2).
+type Ulimit struct {
+	Name       string
+	Soft, Hard int64
+}
+
+// Mount is a volume or a directory of the host.
+type Mount struct {
+	Type     string // volume, bind
+	Source   string
+	Target   string
+	ReadOnly bool
+}
+
+// State is what an Engine says of a container's processes.
+type State struct {
+	Status     string // created, running, paused, restarting, removing, exited, dead
+	Running    bool
+	Paused     bool
+	OOMKilled  bool
+	Dead       bool
+	Pid        int
+	ExitCode   int
+	Error      string
+	StartedAt  time.Time
+	FinishedAt time.Time
+}
+
+// Inspected is a container as its Engine has it.
+type Inspected struct {
+	ID         string `json:"Id"`
+	Name       string
+	Image      string // id of its image
+	State      State
+	Config     Config
+	HostConfig HostConfig
+	Mounts     []struct{ Type, Name, Source, Destination string }
+}
+
+// Listed is a container in a list.
+type Listed struct {
+	ID     string `json:"Id"`
+	Image  string
+	State  string
+	Labels map[string]string
+}
+
+// CreateContainer makes a container and returns its id. A name that is taken is fault.Conflict, a
+// missing image fault.NotFound.
+func (c *Client) CreateContainer(ctx context.Context, made Container) (string, error) {
+	var out struct {
+		ID string `json:"Id"`
+	}
+	err := c.call(ctx, request{
+		method: http.MethodPost, path: "/containers/create", query: url.Values{"name": {made.Name}}, in: made, within: workTimeout,
+	}, &out)
+	if err == nil && out.ID == "" {
+		err = c.noEngine(nil, "makes a container without an id")
+	}
+	return out.ID, err
+}
+
+// StartContainer starts one that does not run; of one that runs it is no error.
+func (c *Client) StartContainer(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/start"), within: workTimeout}, nil)
+}
+
+// StopContainer sends the container's process its signal to stop, and kills what is left after
+// grace; of one that is down it is no error.
+func (c *Client) StopContainer(ctx context.Context, id string, grace time.Duration) error {
+	seconds := int((grace + time.Second - 1) / time.Second)
+	return c.call(ctx, request{
+		method: http.MethodPost, path: container(id, "/stop"), query: url.Values{"t": {strconv.Itoa(seconds)}}, within: workTimeout + grace,
+	}, nil)
+}
+
+// KillContainer kills all of it. One that does not run is fault.Conflict.
+func (c *Client) KillContainer(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/kill"), within: workTimeout}, nil)
+}
+
+// PauseContainer freezes it. One that is paused or down is fault.Conflict.
+func (c *Client) PauseContainer(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/pause"), within: workTimeout}, nil)
+}
+
+// ResumeContainer lets it continue. One that is not paused is an error.
+func (c *Client) ResumeContainer(ctx context.Context, id string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/unpause"), within: workTimeout}, nil)
+}
+
+// UpdateContainer sets limits, also of one that runs.
+func (c *Client) UpdateContainer(ctx context.Context, id string, r Resources) error {
+	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/update"), in: r, within: workTimeout}, nil)
+}
+
+// RemoveContainer ends and removes it, with its anonymous volumes.
+func (c *Client) RemoveContainer(ctx context.Context, id string) error {
+	return c.call(ctx, request{
+		method: http.MethodDelete, path: container(id, ""), query: url.Values{"force": {"1"}, "v": {"1"}}, within: workTimeout,
+	}, nil)
+}
+
+// InspectContainer returns what the Engine knows of it, by id or name.
+func (c *Client) InspectContainer(ctx context.Context, id string) (Inspected, error) {
+	var out Inspected
+	return out, c.call(ctx, request{method: http.MethodGet, path: container(id, "/json"), within: callTimeout}, &out)
+}
+
+// ListContainers returns all containers, up or down, that have these labels: name, or name=value.
+func (c *Client) ListContainers(ctx context.Context, labels ...string) ([]Listed, error) {
+	var out []Listed
+	return out, c.call(ctx, request{
+		method: http.MethodGet, path: "/containers/json", query: url.Values{"all": {"1"}, "filters": {labelled(labels)}}, within: callTimeout,
+	}, &out)
+}
+
+// PutArchive unpacks a tar archive in a directory of a container, which need not run.
+func (c *Client) PutArchive(ctx context.Context, id, dir string, tar io.Reader) error {
+	return c.call(ctx, request{
+		method: http.MethodPut, path: container(id, "/archive"), query: url.Values{"path": {dir}}, body: tar, kind: "application/x-tar", within: workTimeout,
+	}, nil)
+}
+
+// container returns a path of one. Ids are the Engine's, and are data all the same.
+func container(id, verb string) string { return "/containers/" + url.PathEscape(id) + verb }
+
+func labelled(labels []string) string {
+	b, err := json.Marshal(map[string][]string{"label": labels})
+	if err != nil {
+		panic(err) // strings are always JSON
+	}
+	return string(b)
+}
