@@ -130,8 +130,17 @@ func (s *Saving) files() []savedFile {
 	if err != nil {
 		panic(err) // of strings and numbers alone
 	}
+	// Engines before Docker 25 read nothing but this.
+	one := savedImage{Config: blobName(describe(ociConfig, s.config)), Layers: []string{blobName(s.layer)}}
+	if s.root.Reference != "" {
+		one.RepoTags = []string{s.root.Reference}
+	}
+	docker, err := json.Marshal([]savedImage{one})
+	if err != nil {
+		panic(err) // as above
+	}
 	return []savedFile{
-		{"oci-layout", []byte(layoutFile)}, {"index.json", index},
+		{"oci-layout", []byte(layoutFile)}, {"index.json", index}, {"manifest.json", docker},
 		{blobName(describe(ociConfig, s.config)), s.config}, {blobName(at), s.manifest},
 	}
 }
