@@ -209,7 +209,8 @@ func (c *Config) options(first bool) (server.Options, error) {
 	o := server.Options{
 		User: view, Log: log, Workspace: workspace,
 		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
-		MaxLogBytes: c.MaxLogBytes, Version: c.Version,
+		MaxLogBytes: c.MaxLogBytes, Version: c.Version, Score: commandScore,
+		OOMKills: oomKills(), PidsRefusals: pidsRefusals(),
 		Lacks: map[string]string{
 			wire.LackOOMCause:       "the agent cannot read the counters of its limits: what runs out of memory is told as killed by a signal",
 			wire.LackReadOnlySystem: "the agent cannot mount: the system's files are kept from the user by their owner and mode alone",
@@ -220,6 +221,9 @@ func (c *Config) options(first bool) (server.Options, error) {
 		o.Groups = keeper.Groups()
 	} else {
 		o.Lacks[wire.LackKillTree] = "the agent keeps processes together on amd64 alone: one that forks twice and leaves its session outlives its command"
+	}
+	if o.OOMKills != nil {
+		delete(o.Lacks, wire.LackOOMCause)
 	}
 	switch {
 	case c.Root:
