@@ -56,12 +56,13 @@ func usageRecords(t *testing.T, open func(*testing.T) store.Store) {
 // prunedUsage deletes the oldest hours of each project, batch by batch, and nothing else.
 func prunedUsage(t *testing.T, open func(*testing.T) store.Store) {
 	s := open(t)
+	first := epoch.Truncate(time.Hour)
 	const hours = 30
 	update(t, s, func(tx store.Tx) error {
 		for _, project := range []string{"a", "a-b", "b"} {
 			for h := range hours {
 				for _, token := range []string{"x", "y"} {
-					if err := tx.Usage().Add(store.Used{Project: project, Token: token, Time: epoch.Add(time.Duration(h) * time.Hour), Commands: 1}); err != nil {
+					if err := tx.Usage().Add(store.Used{Project: project, Token: token, Time: first.Add(time.Duration(h) * time.Hour), Commands: 1}); err != nil {
 						return err
 					}
 				}
@@ -69,7 +70,7 @@ func prunedUsage(t *testing.T, open func(*testing.T) store.Store) {
 		}
 		return nil
 	})
-	before := epoch.Add(10 * time.Hour)
+	before := first.Add(10 * time.Hour)
 	prune := func(from string, limit int) (of string, n int) {
 		t.Helper()
 		update(t, s, func(tx store.Tx) (err error) {
@@ -83,7 +84,7 @@ func prunedUsage(t *testing.T, open func(*testing.T) store.Store) {
 	}
 	view(t, s, func(tx store.Tx) error {
 		got, err := tx.Usage().Sum(store.UsageQuery{Project: "a", ByHour: true})
-		if len(got) == 0 || !got[0].Time.Equal(epoch.Add(2*time.Hour)) {
+		if len(got) == 0 || !got[0].Time.Equal(first.Add(2*time.Hour)) {
 			t.Errorf("the oldest is left: got %v", got)
 		}
 		return err
