@@ -9,6 +9,7 @@ package admission
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/fault"
@@ -115,14 +116,29 @@ func (g *Gate) expectedLocked(before int) time.Duration {
 	return time.Duration(int64(before+1) * int64(g.held) / int64(g.o.AtOnce))
 }
 
+// place is one that is taken.
+type place struct {
+	gate  *Gate
+	began time.Time
+	lease *time.Timer
+	over  atomic.Bool
+}
+
 // place returns what gives back a place that is taken.
-func (g *Gate) place() func() {
-	began := time.Now()
-	leave := sync.OnceFunc(func() { g.leave(time.Since(began)) })
-	lease := time.AfterFunc(g.o.Lease, leave)
-	return func() {
-		lease.Stop()
-		leave()
+func (g *Gate) place() (leave func()) {
+	p := &place{gate: g, began: time.Now()}
+	p.lease = time.AfterFunc(g.o.Lease, p.end)
+	return p.leave
+}
+
+func (p *place) leave() {
+	p.lease.Stop()
+	p.end()
+}
+
+func (p *place) end() {
+	if p.over.CompareAndSwap(false, true) {
+		p.gate.leave(time.Since(p.began))
 	}
 }
 
