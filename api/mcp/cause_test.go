@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"context"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/admission"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/policy"
 	"sandpit.dev/sandbox"
@@ -64,6 +66,28 @@ func (readOnly) WriteFile(_ context.Context, _ access.Caller, _, path string, _ 
 func (e *strict) Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (*sandbox.Sandbox, bool, error) {
 	if r.Key == "one-too-many" {
 		return nil, false, fault.New(fault.Exhausted, "your project has 2 sandboxes, and may have 2").WithRemedy("delete one")
+	}
+	if r.Key == "many-at-once" {
+		// As a gate whose only place is taken says it.
+		g := admission.New(admission.Options{What: "things", AtOnce: 1, Waiting: 1})
+		leave, err := g.Enter(ctx, c.Project)
+		if err != nil {
+			return nil, false, err
+		}
+		defer leave()
+		over, cancel := context.WithCancel(ctx)
+		waited := make(chan struct{})
+		go func() {
+			defer close(waited)
+			_, _ = g.Enter(over, c.Project) // the one that may wait
+		}()
+		for g.Figures().Waiting == 0 {
+			runtime.Gosched()
+		}
+		_, err = g.Enter(ctx, c.Project)
+		cancel()
+		<-waited
+		return nil, false, err
 	}
 	return e.Engine.Create(ctx, c, r)
 }
@@ -135,6 +159,15 @@ func TestCauses(t *testing.T) {
 
 	t.Run("TheQuotaIsUsedUp", func(t *testing.T) {
 		h.wrong(t, "create_sandbox", arguments{"name": "one-too-many"}, "error (exhausted): your project has 2 sandboxes, and may have 2", "delete_sandbox", "there are: box")
+	})
+
+	t.Run("TheServerIsBusy", func(t *testing.T) {
+		res := call(t, s, "create_sandbox", arguments{"name": "many-at-once"})
+		got := text(t, res)
+		wantParts(t, got, "error (exhausted): the server begins 1 things at a time", "next: call create_sandbox again in 1s", "nothing was begun")
+		if !res.IsError || strings.Contains(got, "delete_sandbox") {
+			t.Errorf("it tells to delete sandboxes, which does not help:\n%s", got)
+		}
 	})
 
 	t.Run("TheSandboxIsFull", func(t *testing.T) {
