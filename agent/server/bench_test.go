@@ -9,10 +9,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
@@ -98,6 +101,58 @@ func BenchmarkExec(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkExecKept is a warm round trip where each command has a keeper, and where none has, in turn.
+func BenchmarkExecKept(b *testing.B) {
+	clients := make(map[bool]*agent.Client)
+	for _, kept := range []bool{false, true} {
+		dir := b.TempDir()
+		logs, err := os.Open(b.TempDir())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := os.Mkdir(filepath.Join(dir, "workspace"), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		o := server.Options{User: server.Plain(server.Identity{Name: "sandbox", Home: "/"}), Log: logs, Dir: dir}
+		if kept {
+			if !keeper.Works() {
+				b.Skip("keepers are written for amd64 alone")
+			}
+			o.Groups = keeper.Groups()
+		}
+		srv := server.New(o)
+		l, err := net.Listen("unix", filepath.Join(b.TempDir(), "s"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		done := make(chan error, 1)
+		go func() { done <- srv.Serve(ctx, l) }()
+		defer func() { cancel(); <-done; _ = srv.Close(); _ = logs.Close() }()
+		clients[kept] = agent.NewClient(func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+		})
+	}
+	took := make(map[bool][]time.Duration)
+	for b.Loop() {
+		for kept, c := range clients {
+			began := time.Now()
+			p, err := c.Start(b.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"/bin/true"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if o := follow(p); o.err != nil || o.res.ExitCode != 0 {
+				b.Fatal(o)
+			}
+			took[kept] = append(took[kept], time.Since(began))
+		}
+	}
+	for kept, name := range map[bool]string{false: "alone-ns", true: "kept-ns"} {
+		slices.Sort(took[kept])
+		b.ReportMetric(float64(took[kept][len(took[kept])/2].Nanoseconds()), name)
 	}
 }
 

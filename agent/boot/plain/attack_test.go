@@ -25,7 +25,7 @@ import (
 )
 
 // run runs a command and returns what it wrote.
-func run(t *testing.T, c *agent.Client, cmd agent.Command) string {
+func run(t testing.TB, c *agent.Client, cmd agent.Command) string {
 	t.Helper()
 	cmd.ID = sandbox.NewProcessID()
 	p, err := c.Start(t.Context(), cmd)
@@ -37,7 +37,7 @@ func run(t *testing.T, c *agent.Client, cmd agent.Command) string {
 }
 
 // follow reads until what was written has the end, or the process has.
-func follow(t *testing.T, p *agent.Process, until any) string {
+func follow(t testing.TB, p *agent.Process, until any) string {
 	t.Helper()
 	var out strings.Builder
 	for {

@@ -58,7 +58,7 @@ type box struct {
 
 // start runs the agent of this build in a container with these namespaces. It serves on a socket,
 // unless the configuration has another way.
-func start(t *testing.T, c plain.Config, flags uintptr) *box {
+func start(t testing.TB, c plain.Config, flags uintptr) *box {
 	t.Helper()
 	skiptest.WithoutRoot(t, "it makes a container")
 	program, err := embedded.Program()
@@ -146,7 +146,7 @@ func start(t *testing.T, c plain.Config, flags uintptr) *box {
 }
 
 // throughStdio gives a program two pipes, and returns their other ends.
-func throughStdio(t *testing.T, cmd *exec.Cmd) net.Conn {
+func throughStdio(t testing.TB, cmd *exec.Cmd) net.Conn {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {
