@@ -8,5 +8,8 @@
 // read holds up nobody else; an agent that is frozen is no broken stream, so nothing is pinged. What
 // an agent may not send is refused before yamux sees it: it lives among hostile code.
 //
+// Where the carrier takes nothing for 10 seconds, as that of an agent which is frozen in the middle of an upload, the
+// writes that wait have an error, and the calls that made them are over. Reads wait on.
+//
 // A stream that its reader closed takes a window more at most, and is reset a moment later.
 package mux

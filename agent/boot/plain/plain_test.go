@@ -48,7 +48,7 @@ mount -t proc none proc
 mount --rbind /dev dev
 mount -t tmpfs none dev/shm
 mount --bind "$BOX/agent" agent
-exec env -i PATH=/usr/local/bin:/usr/bin:/bin "$(command -v chroot)" . /agent/sandpit-agent serve /agent/config.json`
+exec env -i PATH=/usr/local/bin:/usr/bin:/bin "$(command -v chroot)" . $BEFORE /agent/sandpit-agent serve /agent/config.json`
 
 type box struct {
 	dir    string
@@ -58,7 +58,10 @@ type box struct {
 
 // start runs the agent of this build in a container with these namespaces. It serves on a socket,
 // unless the configuration has another way.
-func start(t testing.TB, c plain.Config, flags uintptr) *box {
+func start(t testing.TB, c plain.Config, flags uintptr) *box { return startBelow(t, c, flags, "") }
+
+// startBelow does so by a program of python's, which executes what its arguments say.
+func startBelow(t testing.TB, c plain.Config, flags uintptr, before string) *box {
 	t.Helper()
 	skiptest.WithoutRoot(t, "it makes a container")
 	program, err := embedded.Program()
@@ -89,6 +92,12 @@ func start(t testing.TB, c plain.Config, flags uintptr) *box {
 	}
 	cmd := exec.Command("/bin/sh", "-c", container)
 	cmd.Env = append(os.Environ(), "BOX="+dir, "IMAGE="+imagetest.Python(t).Root, "OWNER=1000:1000")
+	if before != "" {
+		if err := os.WriteFile(b.path("before.py"), []byte(before), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(cmd.Env, "BEFORE=python3 /agent/before.py")
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | flags, Pdeathsig: syscall.SIGKILL}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -165,3 +165,60 @@ func TestTheUserCannotTouchItsKeeper(t *testing.T) {
 		t.Error("and this was not root's agent")
 	}
 }
+
+// The profile of an Engine refuses clone3, by a filter that nobody gets rid of.
+func TestKeepersWhereClone3IsRefused(t *testing.T) {
+	const refuse = `import ctypes, os, struct, sys
+load, jump, end = 0x20, 0x15, 0x06
+filter = b"".join(struct.pack("HBBI", *i) for i in [
+    (load, 0, 0, 0), (jump, 0, 1, 435), (end, 0, 0, 0x50000 | 38), (end, 0, 0, 0x7fff0000)])
+code = ctypes.create_string_buffer(filter)
+prog = struct.pack("HxxxxxxP", 4, ctypes.addressof(code))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(22, 2, ctypes.create_string_buffer(prog), 0, 0) != 0: sys.exit("no filter: %d" % ctypes.get_errno())
+os.execv(sys.argv[1], sys.argv[1:])`
+	b := startBelow(t, plain.Config{UID: 1000, GID: 1000}, syscall.CLONE_NEWPID, refuse)
+	if got := run(t, b.client, agent.Command{Shell: `python3 -c '
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+print(libc.syscall(435, 0, 0), ctypes.get_errno())'; grep -E "^Sig(Blk|Ign)" /proc/self/status`}); got != "-1 38\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n" {
+		t.Errorf("inside: %q", got)
+	}
+	p, err := b.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Shell: "(setsid setsid sleep 1000 &); echo up; sleep 1000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	follow(t, p, "up\n")
+	if err := b.client.Kill(t.Context(), p.ID(), sandbox.CauseKilled); err != nil {
+		t.Fatal(err)
+	}
+	if got := others(t, b); got != "0\n" {
+		t.Errorf("processes that are left: %s", got)
+	}
+}
+
+// As any other process of a container the agent keeps commands together as well, and their dead are reaped.
+func TestKeepersOfAnAgentThatIsNotTheFirst(t *testing.T) {
+	b := start(t, plain.Config{UID: 1000, GID: 1000}, 0)
+	// Zombies of the agent's and of its keepers, and processes that sleep as only these do.
+	const look = `exec 2>/dev/null; for s in /proc/[0-9]*/stat; do read -r n c st parent rest < $s 2>/dev/null || continue
+	[ $st = Z ] && [ "$(cat /proc/$parent/comm 2>/dev/null)" = sandpit-agent ] && echo dead $n; done
+grep -lzx '[9]8765.4' /proc/[0-9]*/cmdline 2>/dev/null | wc -l`
+	run(t, b.client, agent.Command{Shell: "for i in 1 2 3 4 5 6 7 8; do (setsid true &); done"})
+	p, err := b.client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Shell: "(setsid setsid sleep 98765.4 &); (true &); while ! grep -qzx '[9]8765.4' /proc/[0-9]*/cmdline 2>/dev/null; do :; done; echo up; sleep 1000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	follow(t, p, "up\n")
+	if got := run(t, b.client, agent.Command{Shell: look}); got != "1\n" {
+		t.Errorf("while it runs: %q", got)
+	}
+	if err := b.client.Kill(t.Context(), p.ID(), sandbox.CauseKilled); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, b.client, agent.Command{Shell: look}); got != "0\n" {
+		t.Errorf("after it was killed: %q", got)
+	}
+}

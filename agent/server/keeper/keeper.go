@@ -18,7 +18,8 @@
 //
 // The keeper is a process of the agent's user. No other user can signal it. Commands that have the same user can
 // kill it; what its command had started becomes the agent's child then, which kills all children
-// that are no keepers. So what a command reaches by that is the end of all that it has started.
+// that are no keepers. So what a command reaches by that is the end of all that it has started, and of what a
+// program that somebody else began in the container, past the agent, has left behind there.
 package keeper
 
 import (
@@ -44,11 +45,11 @@ func Works() bool {
 }
 
 // Groups makes groups of a process whose children are keepers, and nobody else's.
-func Groups() server.Groups { return &keepers{all: make(map[int]bool)} }
+func Groups() server.Groups { return &keepers{all: make(map[int]*fork.Keeper)} }
 
 type keepers struct {
-	mu  sync.Mutex // held across a fork, so that no keeper is taken for what one left behind
-	all map[int]bool
+	mu  sync.Mutex           // held across a fork, so that no keeper is taken for what one left behind
+	all map[int]*fork.Keeper // by their numbers
 }
 
 // New makes a group whose keeper comes with its command.
@@ -95,7 +96,7 @@ func (g *group) Start(c *fork.Command) (pid, pidfd int, err error) {
 	}
 	_ = unix.SetNonblock(fd, true)
 	ends := os.NewFile(uintptr(fd), "pidfd")
-	g.ks.all[k.PID] = true
+	g.ks.all[k.PID] = k
 	g.mu.Lock()
 	g.k = k
 	g.mu.Unlock()
@@ -148,7 +149,9 @@ func (g *group) awaitEnd(k *fork.Keeper, event *os.File) {
 // conclude is called when the keeper has ended.
 func (g *group) conclude(k *fork.Keeper) {
 	g.ks.mu.Lock()
-	delete(g.ks.all, k.PID)
+	if g.ks.all[k.PID] == k { // the number may be another's by now
+		delete(g.ks.all, k.PID)
+	}
 	g.ks.mu.Unlock()
 	if !k.Over() {
 		g.ks.killStrays()
@@ -162,7 +165,7 @@ func (ks *keepers) killStrays() {
 		found := false
 		ks.mu.Lock()
 		for _, pid := range tree.Children(os.Getpid()) {
-			if ks.all[pid] {
+			if ks.all[pid] != nil {
 				continue
 			}
 			if tree.Lives(pid) {
