@@ -65,7 +65,7 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 		checks = append(checks, cfg.Network.checkElicit())
 	}
 	if probe && os.Geteuid() == 0 {
-		for _, k := range cfg.Runtimes.list() {
+		for _, k := range cfg.Runtimes.wanted() {
 			checks = append(checks, tryRuntime(ctx, cfg.Data, k)...)
 		}
 	}

@@ -84,7 +84,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 			}
 			undue[id] = "it runs on the disks of another store than the one that is there"
 		}
-		for _, k := range cfg.Runtimes.list() {
+		for _, k := range cfg.Runtimes.wanted() {
 			found, err := k.Inspect(ctx, place(k, cfg.Data, namespace), func(id sandbox.ID) string { return undue[id] }, r.mend)
 			r.runtime(k, found, err)
 		}

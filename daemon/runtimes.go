@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/agent/embedded"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker"
 	"sandpit.dev/runtime/native"
 )
 
@@ -20,13 +21,24 @@ import (
 // This is the only place that names them: a new one is a field and an entry of list.
 type Runtimes struct {
 	Native native.Kind `yaml:"native"`
+	Docker docker.Kind `yaml:"docker"`
 	// Others are further kinds: of a program that embeds the server, or of a test.
 	Others []runtime.Kind `yaml:"-"`
 }
 
 // list returns all kinds. The first is the default runtime of sandboxes.
 func (r *Runtimes) list() []runtime.Kind {
-	return append([]runtime.Kind{&r.Native}, r.Others...)
+	return append([]runtime.Kind{&r.Native, &r.Docker}, r.Others...)
+}
+
+// wanted returns those of the list that the configuration asks for.
+func (r *Runtimes) wanted() (out []runtime.Kind) {
+	for _, k := range r.list() {
+		if o, ok := k.(runtime.Optional); !ok || o.Wanted() {
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // host returns the kind whose disks belong to the data directory: the identity knows one store of
@@ -55,7 +67,7 @@ func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Op
 		}
 	}
 	drivers := make(map[string]runtime.Driver)
-	for _, k := range r.list() {
+	for _, k := range r.wanted() {
 		d, err := k.Open(ctx, runtime.OpenOptions{
 			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Logger: log,
 		})

@@ -187,13 +187,13 @@ func (v *sandboxdVariables) logs() {
 // meaningless notes variables that have no effect here, with the reason.
 func (v *sandboxdVariables) meaningless() {
 	for name, why := range map[string]string{
-		"SANDBOX_BACKEND":              "the runtimes of this server are those of its configuration",
+		"SANDBOX_BACKEND":              "docker.host, or SANDPIT_DOCKER_HOST, gives this server the docker runtime; a request's runtime says which a sandbox gets",
 		"SANDBOX_NO_NEW_PRIVILEGES":    "no program inside ever gets new privileges",
 		"SANDBOX_CAP_DROP":             "sandboxes have no capability of the host's",
 		"SANDBOX_CAP_ADD":              "sandboxes have no capability of the host's",
 		"SANDBOX_CAPS_STRICT":          "sandboxes have no capability of the host's",
 		"SANDBOX_CAPS_BYPASS_CHECK":    "sandboxes have no capability of the host's",
-		"DOCKER_HOST":                  "this server needs no Docker",
+		"DOCKER_HOST":                  "it is used where docker.host is auto, and this server needs no Docker otherwise",
 		"AUTO_BUILD_SANDBOX_IMAGE":     "prebuild_image says whether the default image is built ahead",
 		"SANDBOX_DOCKERFILE_PATH":      "sandpit image build makes an image of a Dockerfile",
 		"REAPER_INTERVAL_MS":           "each sandbox's end is at its own time, without rounds",

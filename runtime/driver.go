@@ -88,6 +88,7 @@ type Spec struct {
 	Limits   sandbox.Limits
 	From     sandbox.ID      // of Create: the snapshot that its disk is a copy of; zero: its disk is empty
 	Mounts   []sandbox.Mount // volumes; a driver that is no [Volumer] refuses them
+	Project  string          // whose it is, for drivers whose instances people see elsewhere
 }
 
 // Image is a sandbox's initial files. A driver uses the fields that it needs.

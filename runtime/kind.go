@@ -35,6 +35,12 @@ type Kind interface {
 	Inspect(ctx context.Context, p Place, undue func(sandbox.ID) string, mend bool) ([]Finding, error)
 }
 
+// Optional is implemented by kinds that a server has only where its configuration asks for them.
+type Optional interface {
+	// Wanted reports whether the section asks for the kind. Without, it is checked and nothing else.
+	Wanted() bool
+}
+
 // Place is where a kind keeps its files.
 type Place struct {
 	Dir string // in the data directory, named after the kind; it may be missing

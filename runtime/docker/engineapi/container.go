@@ -5,6 +5,7 @@ package engineapi
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -56,7 +57,7 @@ type HostConfig struct {
 	Tmpfs          map[string]string `json:",omitempty"`
 	ShmSize        int64             `json:",omitempty"`
 	Runtime        string            `json:",omitempty"`
-	CgroupnsMode   string            `json:",omitempty"`
+	OomScoreAdj    int               `json:",omitempty"`
 	Ulimits        []Ulimit          `json:",omitempty"`
 	Resources
 }
@@ -110,10 +111,12 @@ type Inspected struct {
 
 // Listed is a container in a list.
 type Listed struct {
-	ID     string `json:"Id"`
-	Image  string
-	State  string
-	Labels map[string]string
+	ID      string   `json:"Id"`
+	Names   []string // each with a slash before it
+	ImageID string
+	State   string
+	Created int64 // seconds
+	Labels  map[string]string
 }
 
 // CreateContainer makes a container and returns its id. A name that is taken is fault.Conflict, a
@@ -165,6 +168,13 @@ func (c *Client) UpdateContainer(ctx context.Context, id string, r Resources) er
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/update"), in: r, within: workTimeout}, nil)
 }
 
+// RenameContainer gives it another name.
+func (c *Client) RenameContainer(ctx context.Context, id, name string) error {
+	return c.call(ctx, request{
+		method: http.MethodPost, path: container(id, "/rename"), query: url.Values{"name": {name}}, within: callTimeout,
+	}, nil)
+}
+
 // RemoveContainer ends and removes it, with its anonymous volumes.
 func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return c.call(ctx, request{
@@ -191,6 +201,53 @@ func (c *Client) PutArchive(ctx context.Context, id, dir string, tar io.Reader) 
 	return c.call(ctx, request{
 		method: http.MethodPut, path: container(id, "/archive"), query: url.Values{"path": {dir}}, body: tar, kind: "application/x-tar", within: workTimeout,
 	}, nil)
+}
+
+// StatArchive returns the size of a file of a container, which need not run; a missing one is
+// fault.NotFound.
+func (c *Client) StatArchive(ctx context.Context, id, path string) (int64, error) {
+	resp, done, err := c.send(ctx, request{
+		method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout,
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	var out struct{ Size int64 }
+	b, err := base64.StdEncoding.DecodeString(resp.Header.Get("X-Docker-Container-Path-Stat"))
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	if err != nil {
+		return 0, c.noEngine(err, "tells nothing of a file")
+	}
+	return out.Size, nil
+}
+
+// Stats is what a container uses. What its Engine does not count is zero.
+type Stats struct {
+	CPU struct {
+		Usage struct {
+			Total uint64 `json:"total_usage"` // nanoseconds
+		} `json:"cpu_usage"`
+	} `json:"cpu_stats"`
+	Memory struct {
+		Usage uint64            `json:"usage"`
+		Max   uint64            `json:"max_usage"`
+		Limit uint64            `json:"limit"`
+		Stats map[string]uint64 `json:"stats"`
+	} `json:"memory_stats"`
+	Pids struct {
+		Current uint64 `json:"current"`
+	} `json:"pids_stats"`
+}
+
+// ContainerStats reads once what a container uses now.
+func (c *Client) ContainerStats(ctx context.Context, id string) (Stats, error) {
+	var out Stats
+	return out, c.call(ctx, request{
+		method: http.MethodGet, path: container(id, "/stats"), query: url.Values{"stream": {"0"}, "one-shot": {"1"}}, within: callTimeout,
+	}, &out)
 }
 
 // container returns a path of one. Ids are the Engine's, and are data all the same.

@@ -51,6 +51,12 @@ func EnvironmentOf(getenv func(string) string, uid int) Environment {
 	}
 }
 
+// Check checks the host that the environment names, and the certificates for it.
+func (e Environment) Check() error {
+	_, err := e.parse()
+	return err
+}
+
 // dockerTLSPort is that of an Engine over TLS, and dockerPort without.
 const (
 	dockerPort    = "2375"

@@ -1,0 +1,118 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
+)
+
+// Where the agent's things are in a container.
+const (
+	insideDir     = "/.sandpit"
+	insideAgent   = insideDir + "/agent"           // the volume
+	insideProgram = insideAgent + "/sandpit-agent" // in the volume
+	insideRun     = insideDir + "/run"             // the directory of the server's
+	insideLog     = insideDir + "/log"             // of processes, on the container\'s own layer
+	insideConfig  = insideRun + "/" + configFile
+)
+
+// Files of an instance's directory that is mounted, and of the one around it that is not.
+const (
+	runDir      = "run"
+	configFile  = "config.json"
+	socketFile  = "agent.sock"
+	keyFile     = "key"     // what connections to its agent begin with
+	stoppedFile = "stopped" // the server took it down
+	pausedFile  = "paused"  // Pause froze it
+)
+
+// completeFile is the last in the volume: without it the volume is half filled.
+const completeFile = "complete"
+
+// undoTimeout bounds taking back what was half made, whatever became of the caller.
+const undoTimeout = 2 * time.Minute
+
+// volumeName is that of this build's agent: it never has another content.
+func (d *Driver) volumeName() string { return "sandpit-agent-" + d.digest[:16] }
+
+// fillAgent has the Engine's volume with the agent there. image is any that the Engine has: a
+// container has to be of one, and this never runs.
+func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
+	name := d.volumeName()
+	labels := map[string]string{labelRole: "agent"}
+	if _, err := d.engine.CreateVolume(ctx, name, labels); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	helper, err := d.engine.CreateContainer(ctx, engineapi.Container{
+		Name:   "sandpit-" + d.namespace + "-agent-" + rand.Text(),
+		Config: engineapi.Config{Image: image, Cmd: []string{"none"}, Labels: map[string]string{labelServer: d.namespace, labelRole: "agent"}},
+		Host: engineapi.HostConfig{
+			NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: []engineapi.Mount{{Type: "volume", Source: name, Target: insideAgent}},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.engine.RemoveContainer(ctx, helper)) }()
+	if _, err := d.engine.StatArchive(ctx, helper, insideAgent+"/"+completeFile); !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range []struct {
+		name string
+		mode int64
+		data []byte
+	}{{"sandpit-agent", 0o755, d.program}, {completeFile, 0o444, []byte(d.digest)}} {
+		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}); err != nil {
+			return err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return d.engine.PutArchive(ctx, helper, insideAgent, &b)
+}
+
+// agentConfig is what the agent reads, see package agent/boot/plain.
+type agentConfig struct {
+	Socket      string         `json:"socket"`
+	Key         *handshake.Key `json:"key"`
+	Log         string         `json:"log"`
+	UID         uint32         `json:"uid"`
+	GID         uint32         `json:"gid"`
+	Root        bool           `json:"root"`
+	MaxLogBytes int64          `json:"max_log_bytes,omitempty"`
+}
+
+// userID is that of commands inside.
+const userID = 1000
+
+// configOf returns the agent's configuration.
+func configOf(l sandbox.Limits, key *handshake.Key) ([]byte, error) {
+	return json.Marshal(agentConfig{
+		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(),
+	})
+}
+
+// agentEnv keeps the agent small: one thread of Go code, and a heap that is collected early.
+func agentEnv() []string {
+	return []string{"GOMAXPROCS=1", "GOGC=25", "GOMEMLIMIT=12MiB", "GODEBUG=madvdontneed=1,containermaxprocs=0,updatemaxprocs=0", "PATH=/usr/local/bin:/usr/bin:/bin", "TZ=UTC"}
+}

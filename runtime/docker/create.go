@@ -1,0 +1,141 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
+)
+
+// capabilities are all that the agent and the container's root have: enough for dpkg, pip and adduser,
+// nothing that mounts, traces or configures. Commands of the user have none.
+func capabilities() []string {
+	return []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+}
+
+// shmBytes is the size of /dev/shm, which counts against the memory limit.
+const shmBytes = 64 << 20
+
+// resources are the limits of a container. Swap is not on top.
+func resources(l sandbox.Limits) engineapi.Resources {
+	memory := int64(l.MemoryMB) << 20
+	return engineapi.Resources{
+		NanoCpus: int64(math.Round(l.CPU * 1e9)), Memory: memory, MemorySwap: memory, PidsLimit: int64(l.Pids),
+	}
+}
+
+// hostConfig is what every container gets of its host: no network, no right beyond the list, no
+// file of the host but the agent's directory.
+func (d *Driver) hostConfig() engineapi.HostConfig {
+	no := false
+	h := engineapi.HostConfig{
+		NetworkMode: "none", IpcMode: "private", CapDrop: []string{"ALL"}, CapAdd: capabilities(),
+		SecurityOpt: []string{"no-new-privileges"}, Init: &no, ShmSize: shmBytes, Runtime: d.runtime,
+		Ulimits: []engineapi.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 keeps the host's core_pattern program from starting
+	}
+	h.LogConfig.Type, h.RestartPolicy.Name = "none", "no"
+	return h
+}
+
+// container is a sandbox as its Engine makes it.
+func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container {
+	h := d.hostConfig()
+	labels := map[string]string{
+		labelServer: d.namespace, labelSandbox: string(spec.ID), labelProject: spec.Project, labelOf: image, labelPolicy: fingerprint(h),
+		labelImage: spec.Image.Digest,
+	}
+	h.Resources = resources(spec.Limits)
+	h.Mounts = []engineapi.Mount{
+		{Type: "volume", Source: d.volumeName(), Target: insideAgent, ReadOnly: true},
+		{Type: "bind", Source: filepath.Join(d.instances.Name(), string(spec.ID), runDir), Target: insideRun},
+	}
+	return engineapi.Container{
+		Name: d.containerName(spec.ID), Host: h,
+		Config: engineapi.Config{
+			Image: image, Hostname: spec.Hostname, User: "0:0", Entrypoint: []string{insideProgram}, Cmd: []string{"serve", insideConfig},
+			Env: agentEnv(), WorkingDir: "/", Labels: labels, StopSignal: "SIGKILL", Healthcheck: &engineapi.Healthcheck{Test: []string{"NONE"}},
+		},
+	}
+}
+
+// check refuses what this driver cannot do, before anything is made.
+func check(spec runtime.Spec) error {
+	switch {
+	case !sandbox.ValidID(string(spec.ID)):
+		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
+	case spec.From != "":
+		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots to make a sandbox from").WithRemedy("use the native runtime")
+	case len(spec.Mounts) > 0:
+		return fault.New(fault.Unsupported, "the docker runtime keeps no volumes to mount").WithRemedy("use the native runtime, or no volumes")
+	}
+	return nil
+}
+
+// Create makes a container and starts it.
+func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Instance, err error) {
+	if err := check(spec); err != nil {
+		return nil, err
+	}
+	image, err := d.image(ctx, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.agent.do(ctx, func() error { return d.fillAgent(ctx, image) }); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	i := &Instance{d: d, id: spec.ID}
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if d.register(i) != i {
+		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
+	}
+	// From here on a caller that goes away is answered when it is known what there is to take back.
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	have, err := d.find(work, labelSandbox+"="+string(spec.ID))
+	if err == nil && len(have) > 0 {
+		err = fault.New(fault.Exists, "sandbox %s exists", spec.ID)
+	}
+	if err != nil {
+		d.forget(i)
+		return nil, err
+	}
+	err = i.make(work, spec, image)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if undo := i.remove(work); undo != nil {
+			d.log.Error("a sandbox that was not made is left behind", "sandbox", spec.ID, "error", undo)
+			err = errors.Join(err, undo)
+		}
+		return nil, err
+	}
+	return i, nil
+}
+
+// make has the container made and started. verb is held.
+func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) (err error) {
+	if err := i.makeDirectory(); err != nil {
+		return err
+	}
+	i.container, err = i.d.engine.CreateContainer(ctx, i.d.container(spec, image))
+	if fault.Is(err, fault.Conflict) {
+		return fault.Wrap(fault.Conflict, err, "another container is called %s", i.d.containerName(spec.ID)).WithRemedy("rename or remove it: docker rename, docker rm")
+	}
+	if err != nil {
+		return err
+	}
+	return i.start(ctx, spec)
+}

@@ -1,0 +1,19 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docker is the runtime on an Engine that is there already: Docker's, or Podman's service.
+//
+// A sandbox is a container of that Engine, and its disk is the container's writable layer. The
+// driver keeps no record of its containers: it finds them by their labels, which name the server's
+// namespace and the sandbox. A container that merely has such labels, as one of an image that was
+// committed of ours has, is a stranger's: ours is of the image that its labels name. Strangers'
+// containers are neither shown nor touched.
+//
+// The agent is process 1. It comes by a read-only volume that is named after the digest of its
+// program and filled once per Engine, and is reached by a unix socket in a directory of the
+// server's that is mounted in the container: the server and the Engine have to see the same file
+// system. Probe tries that.
+//
+// What becomes of containers is told by the Engine's events, to one goroutine. When they break
+// off, it looks at each container that was up once they are there again.
+package docker

@@ -1,0 +1,176 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
+)
+
+// Options configure a driver.
+type Options struct {
+	Dir       string // of the server's own; an Engine on this machine sees it, too
+	Namespace string // what this server's containers are known by: 12 characters of a-z and 0-9
+	Engine    engineapi.Environment
+	Runtime   string // OCI runtime that containers get, of those that the Engine has; "": its default
+	Agent     []byte
+	Logger    *slog.Logger // nil drops it
+}
+
+// Driver makes sandboxes on one Engine.
+type Driver struct {
+	engine    *engineapi.Client
+	namespace string
+	runtime   string
+	program   []byte
+	digest    string // of program: 64 hex digits
+	log       *slog.Logger
+	instances *os.Root // a directory for each sandbox
+
+	running context.Context // until Close
+	stop    context.CancelFunc
+	workers sync.WaitGroup
+
+	mu    sync.Mutex
+	known map[sandbox.ID]*Instance
+
+	agent  once // the volume with the agent is there
+	images group
+}
+
+var _ runtime.Driver = (*Driver)(nil)
+
+const instancesDir = "instances"
+
+// Open opens a driver of an Engine that answers.
+func Open(ctx context.Context, o Options) (_ *Driver, err error) {
+	engine, err := engineapi.Find(ctx, o.Engine)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent,
+		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance),
+	}
+	sum := sha256.Sum256(o.Agent)
+	d.digest = hex.EncodeToString(sum[:])
+	d.running, d.stop = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	dir := filepath.Join(o.Dir, instancesDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be made")
+	}
+	if d.instances, err = os.OpenRoot(dir); err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
+	}
+	events, err := d.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.workers.Go(func() { d.follow(events) })
+	return d, nil
+}
+
+// Close releases the driver. Containers go on.
+func (d *Driver) Close() error {
+	d.stop()
+	d.workers.Wait()
+	d.engine.Close()
+	if d.instances == nil {
+		return nil
+	}
+	return d.instances.Close()
+}
+
+// Open finds a container of this server.
+func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, error) {
+	if !sandbox.ValidID(string(h.ID)) {
+		return nil, fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(h.ID), 40))
+	}
+	d.mu.Lock()
+	i := d.known[h.ID]
+	d.mu.Unlock()
+	if i != nil {
+		return i, nil
+	}
+	list, err := d.find(ctx, labelSandbox+"="+string(h.ID))
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		// A server that ended on its way left at most a directory.
+		if _, err := d.instances.Lstat(string(h.ID)); !errors.Is(err, fs.ErrNotExist) {
+			return d.register(&Instance{d: d, id: h.ID, last: runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container is gone"}}), nil
+		}
+		return nil, fault.New(fault.NotFound, "sandbox %s has no container on the Engine at %s", h.ID, d.engine.Host())
+	}
+	i = d.register(&Instance{d: d, id: h.ID, container: list[0].container})
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := i.adopt(ctx); err != nil {
+		d.forget(i)
+		return nil, err
+	}
+	return i, nil
+}
+
+// register returns the driver's value for an instance: the one that is there, else i.
+func (d *Driver) register(i *Instance) *Instance {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if have := d.known[i.id]; have != nil {
+		return have
+	}
+	d.known[i.id] = i
+	return i
+}
+
+func (d *Driver) forget(i *Instance) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known[i.id] == i {
+		delete(d.known, i.id)
+	}
+}
+
+// List returns this server's containers, and directories of containers that are gone.
+func (d *Driver) List(ctx context.Context) ([]runtime.Handle, error) {
+	list, err := d.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Handle
+	seen := map[sandbox.ID]bool{}
+	for _, f := range list {
+		out = append(out, runtime.Handle{ID: f.id})
+		seen[f.id] = true
+	}
+	entries, err := fs.ReadDir(d.instances.FS(), ".")
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be read")
+	}
+	for _, e := range entries {
+		if id := sandbox.ID(e.Name()); sandbox.ValidID(e.Name()) && !seen[id] {
+			out = append(out, runtime.Handle{ID: id})
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,79 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/image/oci"
+	"sandpit.dev/runtime"
+)
+
+// repository is the name that the server's images have on an Engine; their tags are their digests.
+const repository = "localhost/sandpit/image"
+
+// image returns the id that an image of the server has on the Engine, which gets it if it lacks it.
+func (d *Driver) image(ctx context.Context, img runtime.Image) (string, error) {
+	hex, ok := strings.CutPrefix(img.Digest, "sha256:")
+	if !ok || len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return "", fault.New(fault.Invalid, "the image %q has no digest that the Engine could know it by", img.Name)
+	}
+	ref := repository + ":" + hex
+	id, err := d.loaded(ctx, ref, img.Digest)
+	if !fault.Is(err, fault.NotFound) {
+		return id, err
+	}
+	load := d.images.get(hex)
+	if err := load.mu.lock(ctx); err != nil {
+		return "", err
+	}
+	defer load.mu.unlock()
+	if id, err = d.loaded(ctx, ref, img.Digest); !fault.Is(err, fault.NotFound) {
+		return id, err // another call had it loaded
+	}
+	d.log.Info("the Engine gets an image", "image", img.Name, "digest", img.Digest)
+	if err := d.load(ctx, ref, img); err != nil {
+		return "", err
+	}
+	if id, err = d.loaded(ctx, ref, img.Digest); err != nil {
+		return "", fault.Wrap(fault.Unavailable, err, "the Engine at %s took the image %q and has none of that digest", d.engine.Host(), img.Name)
+	}
+	return id, nil
+}
+
+// loaded returns the id of an image that says itself that it has this digest: a name can be anybody's.
+func (d *Driver) loaded(ctx context.Context, ref, digest string) (string, error) {
+	have, err := d.engine.InspectImage(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	if have.Config.Labels[labelImage] != digest {
+		return "", fault.New(fault.NotFound, "the Engine's image %s is another", ref)
+	}
+	return have.ID, nil
+}
+
+// load sends an image as an archive, as it is written.
+func (d *Driver) load(ctx context.Context, ref string, img runtime.Image) error {
+	made, err := oci.Save(ctx, oci.Rootfs{Dir: img.Root, Reference: ref, Config: oci.Config{Labels: map[string]string{labelImage: img.Digest}}})
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the image %q cannot be read for the Engine", img.Name)
+	}
+	r, w := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := made.Write(ctx, w)
+		_ = w.CloseWithError(err)
+		written <- err
+	}()
+	err = d.engine.LoadImage(ctx, r)
+	_ = r.CloseWithError(io.ErrClosedPipe) // an Engine that refuses it reads no further
+	if failed := <-written; failed != nil && err == nil {
+		err = fault.Wrap(fault.Internal, failed, "the image %q cannot be read for the Engine", img.Name)
+	}
+	return err
+}

@@ -1,0 +1,228 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
+
+// Instance is one container. The driver has one value for each.
+type Instance struct {
+	d  *Driver
+	id sandbox.ID
+
+	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
+	// doing: one at a time.
+	verb      sync.Mutex
+	container string // id of it; "": there is none any more. Written with verb and mu held
+
+	mu       sync.Mutex
+	up       bool
+	down     chan struct{} // closed when it is down; nil: it never was up here
+	last     runtime.Exit  // why it is down
+	stopping bool
+	paused   bool // by Pause
+	frozen   bool // by somebody else
+	oom      time.Time
+	removed  bool
+	key      *handshake.Key // of the agent that is up
+}
+
+var _ runtime.Instance = (*Instance)(nil)
+
+// Handle is the id alone: the rest is the container's labels.
+func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
+
+func (i *Instance) notRunning() error {
+	return fault.New(fault.State, "sandbox %s is not running", i.id)
+}
+
+// life returns what is closed when the instance is down, or says that it is.
+func (i *Instance) life() (<-chan struct{}, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.removed:
+		return nil, fault.New(fault.NotFound, "sandbox %s was removed", i.id)
+	case !i.up:
+		return nil, i.notRunning()
+	}
+	return i.down, nil
+}
+
+// Wait blocks until it is down.
+func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
+	i.mu.Lock()
+	up, down, last := i.up, i.down, i.last
+	i.mu.Unlock()
+	if !up {
+		return last, nil
+	}
+	select {
+	case <-down:
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return i.last, nil
+	case <-ctx.Done():
+		return runtime.Exit{}, ctx.Err()
+	}
+}
+
+// Start brings it up again.
+func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
+	if err := check(spec); err != nil {
+		return err
+	}
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	switch _, err := i.life(); {
+	case err == nil:
+		return fault.New(fault.State, "sandbox %s is running already", i.id)
+	case !fault.Is(err, fault.State):
+		return err
+	}
+	if i.container == "" {
+		return fault.New(fault.NotFound, "the container of sandbox %s is gone, and its disk with it", i.id).WithRemedy("delete the sandbox and make a new one")
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if err := i.d.engine.UpdateContainer(work, i.container, resources(spec.Limits)); err != nil {
+		return err
+	}
+	if err := i.makeDirectory(); err != nil {
+		return err
+	}
+	err := i.start(work, spec)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return errors.Join(err, i.stop(work, 0))
+	}
+	return nil
+}
+
+// start starts the container. verb is held. When it fails the instance is down.
+func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
+	if err := i.prepare(spec); err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.up, i.down, i.stopping, i.paused, i.frozen, i.oom = true, make(chan struct{}), false, false, false, time.Time{}
+	i.mu.Unlock()
+	err := i.d.engine.StartContainer(ctx, i.container)
+	if err != nil {
+		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container did not start"})
+	}
+	return err
+}
+
+// ended makes it down, unless it is.
+func (i *Instance) ended(exit runtime.Exit) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.up {
+		return
+	}
+	if i.stopping {
+		exit = runtime.Exit{Cause: sandbox.CauseStopped}
+	}
+	i.up, i.last, i.paused, i.frozen = false, exit, false, false
+	close(i.down)
+}
+
+// Stop takes it down.
+func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	return i.stop(ctx, grace)
+}
+
+func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
+	i.mu.Lock()
+	up, down, paused := i.up, i.down, i.paused || i.frozen
+	if up {
+		i.stopping = true
+	}
+	i.mu.Unlock()
+	if !up {
+		return nil
+	}
+	i.mark(stoppedFile)
+	if grace > 0 {
+		if paused { // its processes cannot end otherwise than by being killed
+			if err := i.resume(ctx); err != nil {
+				i.d.log.Warn("a paused sandbox is stopped as it stands", "sandbox", i.id, "error", err)
+			}
+		}
+		limit, cancel := context.WithTimeout(ctx, grace+time.Second)
+		if err := agent.NewClient(i.Dial).Shutdown(limit, grace); err != nil {
+			i.d.log.Debug("a sandbox's processes were not asked to end", "sandbox", i.id, "error", err)
+		}
+		cancel()
+	}
+	err := i.d.engine.KillContainer(ctx, i.container)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container is gone"})
+		return nil
+	case fault.Is(err, fault.Conflict): // it does not run any more, or somebody paused it and cgroups of version 1 hold the signal up
+		if err := i.look(ctx); err != nil {
+			return err
+		}
+		if _, over := i.life(); over == nil {
+			return err
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	select {
+	case <-down:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Remove takes it down and deletes its container, and with it its disk.
+func (i *Instance) Remove(ctx context.Context) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	return i.remove(ctx)
+}
+
+// remove is Remove, with verb held.
+func (i *Instance) remove(ctx context.Context) error {
+	i.mu.Lock()
+	i.stopping = i.up
+	i.mu.Unlock()
+	if i.container != "" {
+		// An Engine that was told before, and broke off, may still be at it.
+		if err := i.d.engine.RemoveContainer(ctx, i.container); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	i.ended(runtime.Exit{Cause: sandbox.CauseStopped})
+	if err := i.d.instances.RemoveAll(string(i.id)); err != nil {
+		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be removed", i.id)
+	}
+	i.mu.Lock()
+	i.container, i.removed, i.last = "", true, runtime.Exit{Cause: sandbox.CauseStopped}
+	i.mu.Unlock()
+	i.d.forget(i)
+	return nil
+}

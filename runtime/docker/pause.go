@@ -1,0 +1,118 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+)
+
+var _ runtime.Pauser = (*Instance)(nil)
+
+// agentPatience bounds the wait for an agent that is to stop its clocks, or to let them go on.
+const agentPatience = 500 * time.Millisecond
+
+// Pause freezes it by its Engine, the agent told before.
+func (i *Instance) Pause(ctx context.Context) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := i.life(); err != nil {
+		return err
+	}
+	if i.Paused() {
+		return nil
+	}
+	limit, cancel := context.WithTimeout(ctx, agentPatience)
+	if err := agent.NewClient(i.Dial).Suspend(limit, agentTurn()); err != nil {
+		i.d.log.Debug("the clocks of a sandbox that is paused run on", "sandbox", i.id, "error", err)
+	}
+	cancel()
+	i.mu.Lock()
+	i.paused = true // before its event comes
+	i.mu.Unlock()
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer done()
+	err := i.d.engine.PauseContainer(work, i.container)
+	if err == nil {
+		i.mark(pausedFile)
+		err = ctx.Err()
+		if err == nil {
+			return nil
+		}
+	}
+	i.mu.Lock()
+	i.paused = false
+	i.mu.Unlock()
+	if undo := i.resume(work); undo != nil {
+		i.d.log.Error("a sandbox that could not be paused may stand still", "sandbox", i.id, "error", undo)
+	}
+	if _, over := i.life(); over != nil {
+		return over
+	}
+	return err
+}
+
+// Resume lets it go on.
+func (i *Instance) Resume(ctx context.Context) error {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if _, err := i.life(); err != nil {
+		return err
+	}
+	return i.resume(ctx)
+}
+
+// resume is Resume, with verb held. It also thaws what somebody else froze.
+func (i *Instance) resume(ctx context.Context) error {
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer done()
+	if err := i.unmark(pausedFile); err != nil {
+		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be resumed", i.id)
+	}
+	c, err := i.d.engine.InspectContainer(work, i.container)
+	if err == nil && c.State.Paused {
+		err = i.d.engine.ResumeContainer(work, i.container)
+	}
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.paused, i.frozen = false, false
+	i.mu.Unlock()
+	i.continueAgent(ctx)
+	return nil
+}
+
+// Paused reports whether Pause froze it.
+func (i *Instance) Paused() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.up && i.paused
+}
+
+// continueAgent has the clocks go on. An agent that does not answer in time goes on by itself after
+// a while, see [agent.Client.Suspend].
+func (i *Instance) continueAgent(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	if err := agent.NewClient(i.Dial).Continue(limit, agentTurn()); err != nil {
+		i.d.log.Debug("a sandbox's agent was not told to go on", "sandbox", i.id, "error", err)
+	}
+}
+
+// agentTurn grows from call to call, over all servers of this boot of the host.
+func agentTurn() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) // every Linux has it
+	return now.Nano()
+}

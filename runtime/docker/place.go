@@ -1,0 +1,94 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"errors"
+	"io/fs"
+
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+)
+
+// makeDirectory makes the instance's directory, or finds it.
+func (i *Instance) makeDirectory() error {
+	for _, dir := range []string{string(i.id), string(i.id) + "/" + runDir} {
+		if err := i.d.instances.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be made", i.id)
+		}
+	}
+	return nil
+}
+
+// prepare writes what the agent reads, and removes what an earlier life left: what lies there by
+// other names is the container's own.
+func (i *Instance) prepare(spec runtime.Spec) error {
+	key := handshake.NewKey()
+	b, err := configOf(spec.Limits, key)
+	if err != nil {
+		return err
+	}
+	kept, err := key.MarshalText()
+	if err != nil {
+		return err
+	}
+	dir, err := i.d.instances.OpenRoot(string(i.id))
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be opened", i.id)
+	}
+	defer func() { _ = dir.Close() }()
+	for _, name := range []string{stoppedFile, pausedFile, keyFile, runDir + "/" + socketFile, runDir + "/" + configFile} {
+		if err := dir.RemoveAll(name); err != nil {
+			return fault.Wrap(fault.Internal, err, "what an earlier start of sandbox %s left cannot be removed", i.id)
+		}
+	}
+	err = dir.WriteFile(keyFile, kept, 0o600)
+	if err == nil {
+		err = dir.WriteFile(runDir+"/"+configFile, b, 0o600)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the configuration of sandbox %s's agent cannot be written", i.id)
+	}
+	i.mu.Lock()
+	i.key = key
+	i.mu.Unlock()
+	return nil
+}
+
+// readKey finds the key that an earlier server gave the agent.
+func (i *Instance) readKey() error {
+	b, err := i.d.instances.ReadFile(string(i.id) + "/" + keyFile)
+	key := new(handshake.Key)
+	if err == nil {
+		err = key.UnmarshalText(b)
+	}
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the key of sandbox %s's agent cannot be read", i.id).WithRemedy("stop the sandbox and start it again")
+	}
+	i.mu.Lock()
+	i.key = key
+	i.mu.Unlock()
+	return nil
+}
+
+// mark puts something down about the instance for the next server. That it failed is no reason to
+// fail: the next server knows less then.
+func (i *Instance) mark(name string) {
+	if err := i.d.instances.WriteFile(string(i.id)+"/"+name, nil, 0o600); err != nil {
+		i.d.log.Warn("the next server will not know of a sandbox", "sandbox", i.id, "what", name, "error", err)
+	}
+}
+
+func (i *Instance) unmark(name string) error {
+	if err := i.d.instances.Remove(string(i.id) + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (i *Instance) marked(name string) bool {
+	_, err := i.d.instances.Lstat(string(i.id) + "/" + name)
+	return err == nil
+}

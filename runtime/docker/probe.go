@@ -1,0 +1,58 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+)
+
+// Probe says what the Engine can, by what it says of itself.
+func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
+	info, err := d.engine.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	no := func(remedy, format string, args ...any) error {
+		return fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)
+	}
+	const other = "use the native runtime"
+	limit := func(can bool, what string) error {
+		if can {
+			return nil
+		}
+		return no("see the warnings of docker info: the host's kernel or the Engine's rights lack it", "the Engine at %s cannot limit %s", d.engine.Host(), what)
+	}
+	return runtime.Capabilities{
+		runtime.Isolation:      d.isolates(info, no),
+		runtime.LimitCPU:       limit(info.CPUCfsQuota, "processors"),
+		runtime.LimitMemory:    limit(info.MemoryLimit && info.SwapLimit, "memory without swap"),
+		runtime.LimitSockets:   no(other, "the docker runtime does not have the Engine count what sockets hold"),
+		runtime.LimitPids:      limit(info.PidsLimit, "processes"),
+		runtime.LimitDisk:      no(other, "the docker runtime sets no limit to the Engine's layers"),
+		runtime.KillTree:       no(other, "the agent has no cgroups of its own in a container: a process that forks twice and leaves its session outlives its command"),
+		runtime.TrackChanges:   no(other, "the docker runtime does not tell what a command changed"),
+		runtime.WatchFiles:     no(other, "the docker runtime watches no files"),
+		runtime.RootUser:       nil,
+		runtime.Reopen:         nil,
+		runtime.Pause:          nil,
+		runtime.Resize:         nil,
+		runtime.Snapshots:      no(other, "the docker runtime keeps no snapshots"),
+		runtime.CheapSnapshots: no(other, "the docker runtime keeps no snapshots"),
+		runtime.Volumes:        no(other, "the docker runtime keeps no volumes"),
+		runtime.Network:        no(other, "the docker runtime brings no traffic to the server: containers have no network"),
+	}, nil
+}
+
+func (d *Driver) isolates(info engineapi.Info, no func(remedy, format string, args ...any) error) error {
+	if !slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return strings.HasPrefix(o, "name=seccomp") && !strings.Contains(o, "unconfined") }) {
+		return no("start it on a kernel with seccomp, and with its default profile", "the Engine at %s filters no system calls", d.engine.Host())
+	}
+	return no("use the native runtime for code that is hostile", "containers of an Engine without user namespaces share root's id with the host, and the system's files are kept from the user by owner and mode alone")
+}
