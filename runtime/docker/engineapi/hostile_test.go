@@ -79,8 +79,8 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 		"Negative":  {engine("1.-41", nil), fault.Unavailable, "is no Engine"},
 		"TooOld":    {engine("1.40", nil), fault.Unsupported, "version 1.40"},
 		"Failing":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "insides", 500) }, fault.Unavailable, "failed"},
-		"Forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"plugin says no"}`, 403) }, fault.Denied, "plugin says no"},
-		"Elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.org/", 302) }, fault.Unavailable, "failed"},
+		"Forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"plugin says no"}`, http.StatusForbidden) }, fault.Denied, "plugin says no"},
+		"Elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.org/", http.StatusFound) }, fault.Unavailable, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(t.Context(), fake(t, tt.h))
