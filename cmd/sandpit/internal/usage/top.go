@@ -16,6 +16,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/terminal"
 )
@@ -71,7 +72,9 @@ it is shown once. With the server's own administrator's token the host is shown,
 		// The other screen, without a cursor; what was there comes back at the end.
 		fmt.Fprint(screen, "\x1b[?1049h\x1b[?25l")
 		defer fmt.Fprint(screen, "\x1b[?25h\x1b[?1049l")
-		return cl.FollowAllStats(c.Context(), q, func(l *v1.StatsList) error {
+		ctx, stop := interrupt.Context(c.Context())
+		defer stop()
+		return interrupt.Ended(ctx, cl.FollowAllStats(ctx, q, func(l *v1.StatsList) error {
 			cols, rows := terminal.Size(screen)
 			var page bytes.Buffer
 			if err := writeTop(&page, l, *all, by, cols, rows-1); err != nil {
@@ -79,7 +82,7 @@ it is shown once. With the server's own administrator's token the host is shown,
 			}
 			_, err := io.WriteString(screen, redraw(page.String(), cols))
 			return err
-		})
+		}))
 	}
 	return c
 }
