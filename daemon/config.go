@@ -58,6 +58,7 @@ type Config struct {
 	Archive ArchiveConfig `yaml:"archive"`
 	Network NetworkConfig `yaml:"network"`
 	Secrets SecretsConfig `yaml:"secrets"`
+	Tracing TracingConfig `yaml:"tracing"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
@@ -328,6 +329,9 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			return fault.InvalidField("SANDPIT_LOG_LEVEL", "%q is not debug, info, warn or error", sandbox.Clip(v, 20))
 		}
 	}
+	if err := c.Tracing.readEnv(getenv); err != nil {
+		return err
+	}
 	c.note(settings.Environment)
 	return nil
 }
@@ -347,6 +351,9 @@ func (c *Config) Check() error {
 		return err
 	}
 	if err := toolset.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {
+		return err
+	}
+	if err := c.Tracing.check(); err != nil {
 		return err
 	}
 	if err := checkMCPPath(c.MCP.Path); err != nil {

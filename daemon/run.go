@@ -190,7 +190,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	used := usage.New(quotas.Store(), usage.Options{Keep: cfg.Usage.Keep, Logger: log})
-	keys := keyed.New(used.Store(), keyed.Options{Logger: log})
+	traces, err := cfg.Tracing.open(opts.Version, registry, log)
+	if err != nil {
+		return err
+	}
+	keys := keyed.New(traces.store(used.Store()), keyed.Options{Logger: log})
 	archives, err := cfg.archives()
 	if err != nil {
 		return err
@@ -260,8 +264,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
-		audit: audited,
-		gates: cfg.Ceilings.AtOnce.gates(registry),
+		audit:  audited,
+		gates:  cfg.Ceilings.AtOnce.gates(registry),
+		tracer: traces.tracer,
 	})
 	if err != nil {
 		return err
@@ -289,6 +294,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return used.Run(ctx) })
 	group.Go(func() error { return audited.Run(ctx) })
 	group.Go(func() error { return stats.Run(ctx) })
+	if traces.exporter != nil {
+		group.Go(func() error { return traces.exporter.Run(ctx) })
+	}
 	group.Go(func() error {
 		if err := server.Serve(bounded); !errors.Is(err, http.ErrServerClosed) {
 			return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.Listen)

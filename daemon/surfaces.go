@@ -46,6 +46,7 @@ import (
 	"sandpit.dev/sandbox"
 	"sandpit.dev/settings"
 	"sandpit.dev/store/keyed"
+	"sandpit.dev/trace"
 )
 
 // surfaceParts are the parameters of the surfaces.
@@ -75,6 +76,7 @@ type surfaceParts struct {
 	usage          *usage.Recorder
 	audit          *recorder.Recorder
 	stats          *meter.Service
+	tracer         *trace.Tracer
 	switches       *logSwitches
 	mcp            MCPConfig
 	runDefaults    runs.Defaults
@@ -103,7 +105,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	known := credentials{p.tokens, p.issuers}
 	resources := p.resources()
 	g, err := guard.New(guard.Options{
-		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), LogAll: p.switches.requests.Load, Project: p.hasProject, Record: p.audit.Answered,
+		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), Tracer: p.tracer, LogAll: p.switches.requests.Load, Project: p.hasProject, Record: p.audit.Answered,
 	})
 	if err != nil {
 		return surfaces{}, err

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/audit"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/ratelimit"
+	"sandpit.dev/trace"
 )
 
 // Checker turns a bearer token into a caller. It is called concurrently, once per request.
@@ -60,6 +61,8 @@ type Options struct {
 	// Project returns fault.NotFound for a project that there is not, where the server's own
 	// administrator names one by ProjectHeader; nil: any is.
 	Project func(ctx context.Context, name string) error
+	// Tracer makes a span of each request with a valid token; nil: none.
+	Tracer *trace.Tracer
 	// LogAll reports whether the log has every request, and not only at its level debug; nil: no.
 	LogAll func() bool
 }
@@ -93,6 +96,7 @@ type Guard struct {
 	logAll  func() bool
 	record  func(context.Context, *audit.Operation, audit.Answer)
 	project func(context.Context, string) error
+	tracer  *trace.Tracer
 
 	resources []string
 	strangers *strangers
@@ -107,7 +111,7 @@ func New(o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
-		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, record: o.Record, project: o.Project,
+		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, record: o.Record, project: o.Project, tracer: o.Tracer,
 		resources: o.Resources, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}
 	for _, origin := range o.Origins {
@@ -155,6 +159,9 @@ func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
 		}
 		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
 		w.pass.operation.Caller = caller
+		if g.tracer != nil {
+			r = g.traced(w.pass, r)
+		}
 		if err := g.rates.admit(caller, time.Now()); err != nil {
 			Error(w, r, err)
 			return
@@ -258,6 +265,7 @@ type pass struct {
 	valid  context.Context // ends with the caller's token; nil without a caller
 	err    error           // what [Error] answered, for the log
 	asked  bool            // and it is what was asked for, see [NotYet]
+	span   *trace.Span     // nil: there is none
 
 	operation audit.Operation // that it asks for, for the audit log
 

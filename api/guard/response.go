@@ -68,6 +68,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 		status = http.StatusOK
 	}
 	took := time.Since(began)
+	w.pass.endTrace(status)
 	if g.observe != nil {
 		g.observe(Observation{Method: method(r.Method), Route: r.Pattern, Status: status, Duration: took, BytesOut: w.bytes})
 	}
@@ -101,6 +102,9 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 		slog.String("request", w.pass.id), slog.String("method", method(r.Method)), slog.String("path", sandbox.Clip(r.URL.EscapedPath(), maxLoggedPath)),
 		slog.Int("status", status), slog.Duration("duration", took), slog.Int64("bytes", w.bytes),
 		slog.String("project", w.pass.caller.Project), slog.String("actor", w.pass.caller.Actor),
+	}
+	if id := w.pass.span.TraceID(); id != "" {
+		attrs = append(attrs, slog.String("trace", id))
 	}
 	if w.pass.err != nil {
 		attrs = append(attrs, slog.String("error", sandbox.Clip(w.pass.err.Error(), longest)))

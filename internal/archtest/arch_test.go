@@ -58,6 +58,8 @@ type rule struct {
 // The rules, from the nouns up. What is not in the list may import nothing of ours.
 var rules = []rule{
 	{"fault", nil, "the error type is at the bottom"},
+	{"trace", nil, "a span is made the same whatever it is of"},
+	{"trace/otlp", []string{"trace"}, "spans are sent the same whatever they are of; only the wiring knows it"},
 	{"redact", nil, "it is linked into the agent, which lives among untrusted code, and into all that shows text"},
 	{"redact/redactlog", []string{"redact"}, "it stands before any handler of a log"},
 	{"redact/deep", []string{"redact"}, "it finds values in text; whose text it is it does not know"},
@@ -119,6 +121,7 @@ var rules = []rule{
 	{"engine/templates", []string{"fault", "sandbox", "template", "access", "store", "image", "engine", "engine/check", "engine/core", "engine/volume"}, "templates stand above the engine, which does not know them; they know no coat"},
 	{"engine/fleet", []string{"fault", "sandbox", "access", "engine"}, "what concerns all projects stands above the engine, which does not know it; it knows no coat"},
 	{"engine/meter", []string{"fault", "sandbox", "access", "runtime", "store"}, "what is in use is read of the runtimes, whatever verb made it so"},
+	{"engine/traced", []string{"sandbox", "store", "trace"}, "spans are made of what verbs commit, and no verb knows of them"},
 	{"engine/usage", []string{"fault", "sandbox", "access", "store"}, "what is used is added up of records, whatever verb changes them"},
 	{"engine/skills", []string{"fault", "sandbox", "skill", "access", "agent", "store", "engine", "engine/core"}, "skills stand above the engine, which does not know them; they know no coat"},
 	{"engine/process", []string{"fault", "sandbox", "runtime", "agent", "engine/check"}, "what is on record of a process is the same for every verb; it knows none"},
@@ -150,14 +153,14 @@ var rules = []rule{
 	{"network/preset", []string{"fault", "sandbox", "internal/aptsource"}, "it reads the files that it is given; whose they are, and what becomes of a list, it does not know"},
 	{"network/preview", []string{"fault", "sandbox", "access"}, "the proxy is given a way to dial; whose ports they are it does not know"},
 	{"api/v1", []string{"fault"}, "the wire must not change because a noun did"},
-	{"api/guard", []string{"fault", "sandbox", "access", "api/v1", "internal/ratelimit", "audit"}, "what stands before every coat knows none"},
+	{"api/guard", []string{"fault", "sandbox", "access", "api/v1", "internal/ratelimit", "audit", "trace"}, "what stands before every coat knows none"},
 	{"api/httpapi", []string{"fault", "sandbox", "access", "api/guard", "internal/budget", "internal/spelling", "audit"}, "what JSON coats are made of knows no coat, no type of a wire and no engine"},
 	{"api/service", []string{"sandbox", "access", "engine", "engine/process", "engine/snapshot", "engine/volume", "engine/secrets", "engine/update", "engine/ports", "engine/files", "engine/images", "image", "code", "runs", "network/ask", "network/permit", "skill", "engine/skills", "git", "image/dockerfile", "template", "engine/prewarm", "engine/templates", "engine/fleet", "engine/meter", "engine/usage", "settings", "projects", "access/project", "audit", "audit/recorder"}, "what coats ask of the server is said in nouns and in what the verbs take and return"},
 	{"api/filelink", []string{"fault", "sandbox"}, "a link names a file; who serves it is another's"},
 	{"api/runs", []string{"fault", "internal/mediatype", "sandbox", "access", "runs", "api/v1", "api/filelink"}, "what runs look like is the same through every coat, and no coat's"},
 	{"api/admitted", []string{"sandbox", "access", "engine", "code", "runs", "api/service", "internal/admission"}, "what coats begin passes by a gate; it knows no coat, and none knows it"},
 	{"api/rest", []string{"fault", "internal/mediatype", "sandbox", "access", "access/bearer", "store/keyed", "image", "kernel", "engine", "engine/process", "engine/snapshot", "engine/volume", "engine/secrets", "engine/update", "engine/ports", "engine/files", "engine/images", "code", "runs", "api/v1", "api/guard", "api/httpapi", "api/filelink", "api/runs", "api/service", "network/ask", "network/policy", "internal/budget", "skill", "git", "image/dockerfile", "template", "engine/prewarm", "engine/templates", "engine/fleet", "engine/meter", "engine/usage", "settings", "access/project", "projects", "audit", "audit/recorder"}, "a coat never imports another coat"},
-	{"api/mcp", []string{"fault", "sandbox", "access", "runs", "api/v1", "api/guard", "api/filelink", "api/runs", "api/service", "internal/budget", "internal/spelling", "audit"}, "a coat never imports another coat; its profiles alone know the engine"},
+	{"api/mcp", []string{"fault", "sandbox", "access", "runs", "api/v1", "api/guard", "api/filelink", "api/runs", "api/service", "internal/budget", "internal/spelling", "audit", "trace"}, "a coat never imports another coat; its profiles alone know the engine"},
 	{"api/mcp/transport", []string{"fault", "sandbox", "access", "internal/budget"}, "the transport carries calls; it knows no tool, no profile and no engine"},
 	{"api/mcp/toolset", []string{"fault", "sandbox", "access", "image", "engine", "engine/ports", "git", "api/filelink", "api/service", "api/mcp/transport", "internal/spelling", "access/project"}, "what tools are made of knows no profile"},
 	{"api/mcp/batch", []string{"fault", "sandbox", "access", "engine", "runs", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
@@ -303,6 +306,7 @@ var confined = map[string][]string{
 	"go.yaml.in/yaml/v3":                                        {"cmd/sandpit", "daemon", "skill", "image/entry"},
 	"github.com/go-jose/go-jose/v4":                             {"access/issuer"},
 	"github.com/go-jose/go-jose/v4/jwt":                         {"access/issuer"},
+	"google.golang.org/protobuf/encoding/protowire":             {"trace/otlp"},
 	"github.com/BurntSushi/toml":                                {"internal/mcpsetup"},
 }
 
