@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -55,7 +56,9 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 	h.Resources = resources(spec.Limits)
 	h.Mounts = []engineapi.Mount{
 		{Type: "volume", Source: d.volumeName(), Target: insideAgent, ReadOnly: true},
-		{Type: "bind", Source: filepath.Join(d.instances.Name(), string(spec.ID), runDir), Target: insideRun},
+	}
+	if !d.stream {
+		h.Mounts = append(h.Mounts, engineapi.Mount{Type: "bind", Source: filepath.Join(d.instances.Name(), string(spec.ID), runDir), Target: insideRun})
 	}
 	return engineapi.Container{
 		Name: d.containerName(spec.ID), Host: h,
@@ -133,6 +136,10 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) (e
 	i.container, err = i.d.engine.CreateContainer(ctx, i.d.container(spec, image))
 	if fault.Is(err, fault.Conflict) {
 		return fault.Wrap(fault.Conflict, err, "another container is called %s", i.d.containerName(spec.ID)).WithRemedy("rename or remove it: docker rename, docker rm")
+	}
+	if fault.Is(err, fault.Invalid) && strings.Contains(err.Error(), "bind source path does not exist") {
+		return fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files, where it would reach the agent", i.d.engine.Host()).
+			WithRemedy("keep the server's data where the Engine sees them, too, or set docker.stream: true")
 	}
 	if err != nil {
 		return err

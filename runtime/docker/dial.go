@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/handshake"
+	"sandpit.dev/agent/mux"
 	"sandpit.dev/fault"
 )
 
@@ -30,7 +31,7 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	i.mu.Lock()
-	frozen, paused, key := i.frozen, i.paused, i.key
+	frozen, paused, key, calls := i.frozen, i.paused, i.key, i.calls
 	i.mu.Unlock()
 	switch {
 	case frozen:
@@ -38,6 +39,8 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 			WithRemedy("docker unpause %s", i.d.containerName(i.id))
 	case key == nil:
 		return nil, fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
+	case calls != nil:
+		return i.dialStream(ctx, calls)
 	case paused:
 		nc, err := i.reach(ctx)
 		if err != nil {
@@ -46,6 +49,40 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 		return &later{Conn: nc, key: key}, nil
 	}
 	return (&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.OneCall}).DialContext(ctx)
+}
+
+// dialStream opens one of many connections over a stream that the Engine carries. The stream of an
+// agent that does not listen yet ends at once.
+func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn, error) {
+	down, err := i.life()
+	if err != nil {
+		return nil, err
+	}
+	i.mu.Lock()
+	limit := i.began.Add(socketPatience) // long over where an earlier server started it
+	i.mu.Unlock()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		conn, err := calls.DialContext(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if _, over := i.life(); over != nil {
+			return nil, over
+		}
+		if time.Now().After(limit) {
+			return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be reached through its Engine", i.id)
+		}
+		select {
+		case <-down:
+			return nil, i.notRunning()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
 }
 
 // reach connects to the agent's socket, which may not be there yet.

@@ -10,9 +10,10 @@
 // containers are neither shown nor touched.
 //
 // The agent is process 1. It comes by a read-only volume that is named after the digest of its
-// program and filled once per Engine, and is reached by a unix socket in a directory of the
-// server's that is mounted in the container: the server and the Engine have to see the same file
-// system. Probe tries that.
+// program and filled once per Engine. Where server and Engine see the same files, it is reached by a
+// unix socket in a directory of the server's that is mounted in the container, and Create says
+// where they do not. Else it is reached through the Engine, by one stream that carries all calls.
+// Either way connections begin with a handshake by a key that the agent gets at each start.
 //
 // What becomes of containers is told by the Engine's events, to one goroutine. When they break
 // off, it looks at each container that was up once they are there again.

@@ -21,13 +21,16 @@ import (
 // open opens a driver on an Engine, as the server of a namespace.
 func open(t *testing.T, h *dockerdtest.Host, dir, namespace string) *docker.Driver {
 	t.Helper()
-	program, err := embedded.Program()
-	if err != nil {
+	return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}})
+}
+
+func openWith(t *testing.T, o docker.Options) *docker.Driver {
+	t.Helper()
+	var err error
+	if o.Agent, err = embedded.Program(); err != nil {
 		t.Fatal(err)
 	}
-	d, err := docker.Open(t.Context(), docker.Options{
-		Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Agent: program,
-	})
+	d, err := docker.Open(t.Context(), o)
 	if err != nil {
 		t.Fatalf("docker.Open: %v", err)
 	}
@@ -57,10 +60,23 @@ func TestDriver(t *testing.T) {
 		{"ContainersInOtherHands", otherHands},
 		{"WhatLiesInTheSocketsPlaceIsNotFollowed", socketsPlace},
 		{"WhatItCannotDoIsRefused", refusals},
+		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
 	}
+	t.Run("ConformanceOverStreams", func(t *testing.T) { // as with an Engine elsewhere
+		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+			dir, namespace := t.TempDir(), newNamespace()
+			return runtimetest.Harness{
+				Image: image,
+				Open: func(t *testing.T) runtime.Driver {
+					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
+				},
+				Must: []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
+			}
+		}, "Pause", "Resize", "Meter") // no stream has a part in them, but that no new one begins while a container is paused
+	})
 	t.Run("Conformance", func(t *testing.T) {
 		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 			dir, namespace := t.TempDir(), newNamespace()

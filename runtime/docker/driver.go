@@ -28,6 +28,7 @@ type Options struct {
 	Engine    engineapi.Environment
 	Runtime   string // OCI runtime that containers get, of those that the Engine has; "": its default
 	Agent     []byte
+	Stream    bool         // also an Engine of this machine does not see Dir
 	Logger    *slog.Logger // nil drops it
 }
 
@@ -36,6 +37,7 @@ type Driver struct {
 	engine    *engineapi.Client
 	namespace string
 	runtime   string
+	stream    bool // the agent is reached by a stream of the Engine's, and by no socket
 	program   []byte
 	digest    string // of program: 64 hex digits
 	log       *slog.Logger
@@ -63,7 +65,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		return nil, err
 	}
 	d := &Driver{
-		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent,
+		engine: engine, namespace: o.Namespace, runtime: o.Runtime, stream: o.Stream || !engine.Host().Local(), program: o.Agent,
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance),
 	}
 	sum := sha256.Sum256(o.Agent)

@@ -101,6 +101,9 @@ func (d *Driver) all() []*Instance {
 // take their containers along, and some do not: where nobody listens at the agent's socket any more,
 // the agent ended, and the container with it.
 func (d *Driver) lookWithout() {
+	if d.stream {
+		return // whatever became of the containers
+	}
 	for _, i := range d.all() {
 		limit, cancel := context.WithTimeout(d.running, agentPatience)
 		c, err := i.connect(limit)

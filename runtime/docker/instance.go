@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/handshake"
+	"sandpit.dev/agent/mux"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -28,6 +29,7 @@ type Instance struct {
 
 	mu       sync.Mutex
 	up       bool
+	began    time.Time     // when it was started here; zero: an earlier server did
 	down     chan struct{} // closed when it is down; nil: it never was up here
 	last     runtime.Exit  // why it is down
 	stopping bool
@@ -36,6 +38,7 @@ type Instance struct {
 	oom      time.Time
 	removed  bool
 	key      *handshake.Key // of the agent that is up
+	calls    *mux.Dialer    // where it is reached by a stream: all calls, over one
 }
 
 var _ runtime.Instance = (*Instance)(nil)
@@ -117,10 +120,11 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 
 // start starts the container. verb is held. When it fails the instance is down.
 func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
-	if err := i.prepare(spec); err != nil {
+	if err := i.prepare(ctx, spec); err != nil {
 		return err
 	}
 	i.mu.Lock()
+	i.began = time.Now()
 	i.up, i.down, i.stopping, i.paused, i.frozen, i.oom = true, make(chan struct{}), false, false, false, time.Time{}
 	i.mu.Unlock()
 	err := i.d.engine.StartContainer(ctx, i.container)
@@ -142,6 +146,10 @@ func (i *Instance) ended(exit runtime.Exit) {
 	}
 	i.up, i.last, i.paused, i.frozen = false, exit, false, false
 	close(i.down)
+	if i.calls != nil {
+		_ = i.calls.Close() // nobody answers there any more
+		i.calls = nil
+	}
 }
 
 // Stop takes it down.

@@ -29,6 +29,9 @@ type Kind struct {
 	// Runtime is the OCI runtime that containers get, of those that the Engine has: runsc, kata; "":
 	// the Engine's default.
 	Runtime string `yaml:"runtime"`
+	// Stream has agents reached by streams of the Engine's, as they always are over TCP: for an
+	// Engine of this machine that does not see the server's files, such as one in a container.
+	Stream bool `yaml:"stream"`
 
 	environment engineapi.Environment
 }
@@ -70,8 +73,8 @@ func (k *Kind) engine() engineapi.Environment {
 // Check checks the section.
 func (k *Kind) Check() error {
 	if !k.Wanted() {
-		if k.CertPath != "" || k.Runtime != "" {
-			return fault.InvalidField("docker.host", "it is not set, and docker.cert_path or docker.runtime is").
+		if k.CertPath != "" || k.Runtime != "" || k.Stream {
+			return fault.InvalidField("docker.host", "it is not set, and docker.cert_path, docker.runtime or docker.stream is").
 				WithRemedy("set docker.host to unix:///PATH, tcp://HOST:PORT or auto")
 		}
 		return nil
@@ -102,7 +105,7 @@ func namespaceOf(p runtime.Place) string {
 }
 
 func (k *Kind) options(o runtime.OpenOptions) Options {
-	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Agent: o.Agent, Logger: o.Logger}
+	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Stream: k.Stream, Agent: o.Agent, Logger: o.Logger}
 }
 
 // Open opens the driver.

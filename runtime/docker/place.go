@@ -4,10 +4,16 @@
 package docker
 
 import (
+	"archive/tar"
+	"bytes"
+	"context"
 	"errors"
 	"io/fs"
+	"net"
+	"strings"
 
 	"sandpit.dev/agent/handshake"
+	"sandpit.dev/agent/mux"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 )
@@ -24,7 +30,7 @@ func (i *Instance) makeDirectory() error {
 
 // prepare writes what the agent reads, and removes what an earlier life left: what lies there by
 // other names is the container's own.
-func (i *Instance) prepare(spec runtime.Spec) error {
+func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 	key := handshake.NewKey()
 	b, err := configOf(spec.Limits, key)
 	if err != nil {
@@ -45,16 +51,55 @@ func (i *Instance) prepare(spec runtime.Spec) error {
 		}
 	}
 	err = dir.WriteFile(keyFile, kept, 0o600)
-	if err == nil {
+	if err == nil && !i.d.stream {
 		err = dir.WriteFile(runDir+"/"+configFile, b, 0o600)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the configuration of sandbox %s's agent cannot be written", i.id)
 	}
-	i.mu.Lock()
-	i.key = key
-	i.mu.Unlock()
+	if i.d.stream {
+		if err := i.sendConfig(ctx, b); err != nil {
+			return err
+		}
+	}
+	i.setKey(key)
 	return nil
+}
+
+// sendConfig puts what the agent reads into the container.
+func (i *Instance) sendConfig(ctx context.Context, config []byte) error {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{
+		{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(insideDir, "/") + "/", Mode: 0o755},
+		{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(insideRun, "/") + "/", Mode: 0o700},
+		{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(insideConfig, "/"), Mode: 0o600, Size: int64(len(config))},
+	} {
+		if err := w.WriteHeader(&h); err != nil {
+			return err
+		}
+	}
+	if _, err := w.Write(config); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return i.d.engine.PutArchive(ctx, i.container, "/", &b)
+}
+
+// setKey takes the key of the agent of this life.
+func (i *Instance) setKey(key *handshake.Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.key = key
+	if !i.d.stream {
+		return
+	}
+	container := i.container
+	i.calls = mux.NewDialer((&handshake.Dialer{Key: key, What: handshake.ManyCalls, Dial: func(ctx context.Context) (net.Conn, error) {
+		return i.d.engine.Exec(ctx, container, insideProgram, "relay", insideRun+"/"+socketFile)
+	}}).DialContext)
 }
 
 // readKey finds the key that an earlier server gave the agent.
@@ -67,9 +112,7 @@ func (i *Instance) readKey() error {
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the key of sandbox %s's agent cannot be read", i.id).WithRemedy("stop the sandbox and start it again")
 	}
-	i.mu.Lock()
-	i.key = key
-	i.mu.Unlock()
+	i.setKey(key)
 	return nil
 }
 
