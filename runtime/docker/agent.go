@@ -51,7 +51,7 @@ func (d *Driver) volumeName() string { return "sandpit-agent-" + d.digest[:16] }
 // container has to be of one, and this never runs.
 func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	name := d.volumeName()
-	labels := map[string]string{labelRole: "agent"}
+	labels := map[string]string{labelRole: roleAgent}
 	if _, err := d.engine.CreateVolume(ctx, name, labels); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	defer cancel()
 	helper, err := d.engine.CreateContainer(ctx, engineapi.Container{
 		Name:   "sandpit-" + d.namespace + "-agent-" + rand.Text(),
-		Config: engineapi.Config{Image: image, Cmd: []string{"none"}, Labels: map[string]string{labelServer: d.namespace, labelRole: "agent"}},
+		Config: engineapi.Config{Image: image, Cmd: []string{"none"}, Labels: map[string]string{labelServer: d.namespace, labelRole: roleAgent}},
 		Host: engineapi.HostConfig{
 			NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: []engineapi.Mount{{Type: "volume", Source: name, Target: insideAgent}},
 		},
@@ -89,6 +89,20 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 		return err
 	}
 	return d.engine.PutArchive(ctx, helper, insideAgent, &b)
+}
+
+// sweep removes containers that filled a volume for an earlier server which ended on its way.
+func (d *Driver) sweep(ctx context.Context) error {
+	list, err := d.engine.ListContainers(ctx, d.ours(), labelRole+"="+roleAgent)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := d.engine.RemoveContainer(ctx, c.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // agentConfig is what the agent reads, see package agent/boot/plain.

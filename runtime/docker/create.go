@@ -129,11 +129,14 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 }
 
 // make has the container made and started. verb is held.
-func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) (err error) {
+func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) error {
 	if err := i.makeDirectory(); err != nil {
 		return err
 	}
-	i.container, err = i.d.engine.CreateContainer(ctx, i.d.container(spec, image))
+	made, err := i.d.engine.CreateContainer(ctx, i.d.container(spec, image))
+	i.mu.Lock()
+	i.container = made
+	i.mu.Unlock()
 	if fault.Is(err, fault.Conflict) {
 		return fault.Wrap(fault.Conflict, err, "another container is called %s", i.d.containerName(spec.ID)).WithRemedy("rename or remove it: docker rename, docker rm")
 	}

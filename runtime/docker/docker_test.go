@@ -83,7 +83,7 @@ func TestDriver(t *testing.T) {
 			return runtimetest.Harness{
 				Image: image,
 				Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize},
+				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize},
 			}
 		})
 	})

@@ -83,6 +83,9 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	if d.instances, err = os.OpenRoot(dir); err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
 	}
+	if err := d.sweep(ctx); err != nil {
+		return nil, err
+	}
 	events, err := d.listen(ctx)
 	if err != nil {
 		return nil, err

@@ -43,26 +43,33 @@ func (d *Driver) listen(ctx context.Context) (*engineapi.Events, error) {
 // follow is the driver's goroutine: it has every instance learn what becomes of its container, until
 // Close.
 func (d *Driver) follow(events *engineapi.Events) {
-	for {
+	for events != nil {
 		d.hear(events)
-		pause := again
-		for {
-			if d.running.Err() != nil {
-				return
+		events = d.listenAgain()
+	}
+}
+
+// listenAgain asks for events until they come, and looks at what became of the containers meanwhile.
+// It returns nil once the driver is closed.
+func (d *Driver) listenAgain() *engineapi.Events {
+	for pause := again; ; pause = min(2*pause, againMost) {
+		events, err := d.listen(d.running)
+		if err == nil {
+			if err = d.lookAtAll(); err == nil {
+				return events
 			}
-			var err error
-			if events, err = d.listen(d.running); err == nil {
-				break
-			}
-			d.lookWithout()
-			select {
-			case <-d.running.Done():
-				return
-			case <-time.After(pause):
-			}
-			pause = min(2*pause, againMost)
+			events.Close()
 		}
-		d.lookAtAll()
+		if d.running.Err() != nil {
+			return nil
+		}
+		d.log.Debug("the Engine's events do not come; they are asked for again", "engine", d.engine.Host().String(), "error", err)
+		d.lookWithout()
+		select {
+		case <-d.running.Done():
+			return nil
+		case <-time.After(pause):
+		}
 	}
 }
 
@@ -119,20 +126,13 @@ func (d *Driver) lookWithout() {
 }
 
 // lookAtAll looks at every container that was up when the events broke off.
-func (d *Driver) lookAtAll() {
+func (d *Driver) lookAtAll() error {
 	for _, i := range d.all() {
-		for pause := again; ; pause = min(2*pause, againMost) {
-			err := i.look(d.running)
-			if err == nil || d.running.Err() != nil {
-				break
-			}
-			d.log.Warn("what became of a sandbox cannot be seen now; it is looked at again", "sandbox", i.id, "error", err)
-			select {
-			case <-d.running.Done():
-			case <-time.After(pause):
-			}
+		if err := i.look(d.running); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // heard takes one event. It does not wait for a verb: verbs wait for events.
@@ -217,7 +217,7 @@ const oomNear = 5 * time.Second
 
 // adopt finds what an earlier server left of the instance. verb is held.
 func (i *Instance) adopt(ctx context.Context) error {
-	c, err := i.d.engine.InspectContainer(ctx, i.container)
+	c, err := i.d.engine.InspectContainer(ctx, i.its())
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (i *Instance) adopt(ctx context.Context) error {
 	i.paused = c.State.Paused && i.marked(pausedFile)
 	i.mu.Unlock()
 	if c.State.Paused && !i.marked(pausedFile) { // a Pause that was killed on its way, or somebody by hand
-		if err := i.d.engine.ResumeContainer(ctx, i.container); err != nil {
+		if err := i.d.engine.ResumeContainer(ctx, i.its()); err != nil {
 			return err
 		}
 	}

@@ -24,27 +24,34 @@ type Instance struct {
 
 	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
 	// doing: one at a time.
-	verb      sync.Mutex
-	container string // id of it; "": there is none any more. Written with verb and mu held
+	verb sync.Mutex
 
-	mu       sync.Mutex
-	up       bool
-	began    time.Time     // when it was started here; zero: an earlier server did
-	down     chan struct{} // closed when it is down; nil: it never was up here
-	last     runtime.Exit  // why it is down
-	stopping bool
-	paused   bool // by Pause
-	frozen   bool // by somebody else
-	oom      time.Time
-	removed  bool
-	key      *handshake.Key // of the agent that is up
-	calls    *mux.Dialer    // where it is reached by a stream: all calls, over one
+	mu        sync.Mutex
+	container string // id of it; "": there is none any more
+	up        bool
+	began     time.Time     // when it was started here; zero: an earlier server did
+	down      chan struct{} // closed when it is down; nil: it never was up here
+	last      runtime.Exit  // why it is down
+	stopping  bool
+	paused    bool // by Pause
+	frozen    bool // by somebody else
+	oom       time.Time
+	removed   bool
+	key       *handshake.Key // of the agent that is up
+	calls     *mux.Dialer    // where it is reached by a stream: all calls, over one
 }
 
 var _ runtime.Instance = (*Instance)(nil)
 
 // Handle is the id alone: the rest is the container's labels.
 func (i *Instance) Handle() runtime.Handle { return runtime.Handle{ID: i.id} }
+
+// its returns the id of its container; "": there is none any more.
+func (i *Instance) its() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.container
+}
 
 func (i *Instance) notRunning() error {
 	return fault.New(fault.State, "sandbox %s is not running", i.id)
@@ -97,12 +104,12 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	case !fault.Is(err, fault.State):
 		return err
 	}
-	if i.container == "" {
+	if i.its() == "" {
 		return fault.New(fault.NotFound, "the container of sandbox %s is gone, and its disk with it", i.id).WithRemedy("delete the sandbox and make a new one")
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := i.d.engine.UpdateContainer(work, i.container, resources(spec.Limits)); err != nil {
+	if err := i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)); err != nil {
 		return err
 	}
 	if err := i.makeDirectory(); err != nil {
@@ -127,7 +134,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	i.began = time.Now()
 	i.up, i.down, i.stopping, i.paused, i.frozen, i.oom = true, make(chan struct{}), false, false, false, time.Time{}
 	i.mu.Unlock()
-	err := i.d.engine.StartContainer(ctx, i.container)
+	err := i.d.engine.StartContainer(ctx, i.its())
 	if err != nil {
 		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container did not start"})
 	}
@@ -182,7 +189,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 		}
 		cancel()
 	}
-	err := i.d.engine.KillContainer(ctx, i.container)
+	err := i.d.engine.KillContainer(ctx, i.its())
 	switch {
 	case fault.Is(err, fault.NotFound):
 		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container is gone"})
@@ -217,10 +224,11 @@ func (i *Instance) Remove(ctx context.Context) error {
 func (i *Instance) remove(ctx context.Context) error {
 	i.mu.Lock()
 	i.stopping = i.up
+	container := i.container
 	i.mu.Unlock()
-	if i.container != "" {
+	if container != "" {
 		// An Engine that was told before, and broke off, may still be at it.
-		if err := i.d.engine.RemoveContainer(ctx, i.container); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := i.d.engine.RemoveContainer(ctx, container); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
 	}

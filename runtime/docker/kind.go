@@ -152,7 +152,7 @@ func (d *Driver) inspect(ctx context.Context, undue func(sandbox.ID) string, men
 					f.Done = "it was stopped"
 				}
 			}
-		case i.container == "":
+		case i.its() == "":
 			f.What = "its container is gone, and its directory is there"
 			if mend {
 				if f.Err = i.Remove(ctx); f.Err == nil {

@@ -22,9 +22,12 @@ const (
 	labelProject = "dev.sandpit.project"
 	labelOf      = "dev.sandpit.of"     // id of the image that the container was made of, in its Engine
 	labelPolicy  = "dev.sandpit.policy" // fingerprint of what the container may do
-	labelRole    = "dev.sandpit.role"   // of what is no sandbox: agent, probe
+	labelRole    = "dev.sandpit.role"   // of what is no sandbox
 	labelImage   = "dev.sandpit.image"  // digest of the server's image that an Engine's image is
 )
+
+// roleAgent is of the volume with the agent, and of the container that fills it.
+const roleAgent = "agent"
 
 // containerName is what people see. Containers are never looked for by it.
 func (d *Driver) containerName(id sandbox.ID) string {

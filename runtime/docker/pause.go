@@ -42,7 +42,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 	i.mu.Unlock()
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer done()
-	err := i.d.engine.PauseContainer(work, i.container)
+	err := i.d.engine.PauseContainer(work, i.its())
 	if err == nil {
 		i.mark(pausedFile)
 		err = ctx.Err()
@@ -79,9 +79,9 @@ func (i *Instance) resume(ctx context.Context) error {
 	if err := i.unmark(pausedFile); err != nil {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be resumed", i.id)
 	}
-	c, err := i.d.engine.InspectContainer(work, i.container)
+	c, err := i.d.engine.InspectContainer(work, i.its())
 	if err == nil && c.State.Paused {
-		err = i.d.engine.ResumeContainer(work, i.container)
+		err = i.d.engine.ResumeContainer(work, i.its())
 	}
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (i *Instance) sendConfig(ctx context.Context, config []byte) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
-	return i.d.engine.PutArchive(ctx, i.container, "/", &b)
+	return i.d.engine.PutArchive(ctx, i.its(), "/", &b)
 }
 
 // setKey takes the key of the agent of this life.

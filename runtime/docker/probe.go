@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
 )
 
 // Probe says what the Engine can, by what it says of itself.
@@ -36,7 +37,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.LimitSockets:   no(other, "the docker runtime does not have the Engine count what sockets hold"),
 		runtime.LimitPids:      limit(info.PidsLimit, "processes"),
 		runtime.LimitDisk:      no(other, "the docker runtime sets no limit to the Engine's layers"),
-		runtime.KillTree:       no(other, "the agent has no cgroups of its own in a container: a process that forks twice and leaves its session outlives its command"),
+		runtime.KillTree:       keepsTrees(info, no),
 		runtime.TrackChanges:   no(other, "the docker runtime does not tell what a command changed"),
 		runtime.WatchFiles:     no(other, "the docker runtime watches no files"),
 		runtime.RootUser:       nil,
@@ -48,6 +49,15 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Volumes:        no(other, "the docker runtime keeps no volumes"),
 		runtime.Network:        no(other, "the docker runtime brings no traffic to the server: containers have no network"),
 	}, nil
+}
+
+// keepsTrees is of the agent, which has no cgroups of its own in a container, and keeps a command's
+// processes together by a part that is written for one processor.
+func keepsTrees(info engineapi.Info, no func(remedy, format string, args ...any) error) error {
+	if info.Architecture == "x86_64" || info.Architecture == "amd64" {
+		return nil
+	}
+	return no("stop the sandbox: that ends all", "on %s a process that forks twice and leaves its session outlives its command", sandbox.Clip(info.Architecture, 20))
 }
 
 func (d *Driver) isolates(info engineapi.Info, no func(remedy, format string, args ...any) error) error {

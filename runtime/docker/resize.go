@@ -33,14 +33,14 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	before, err := i.d.engine.InspectContainer(work, i.container)
+	before, err := i.d.engine.InspectContainer(work, i.its())
 	if err != nil {
 		return i.orDown(err)
 	}
 	want := resources(l)
 	if want.Memory < before.HostConfig.Memory {
 		// Version 2 of cgroups takes any limit, and the kernel kills what is over it.
-		s, err := i.d.engine.ContainerStats(work, i.container)
+		s, err := i.d.engine.ContainerStats(work, i.its())
 		if err != nil {
 			return i.orDown(err)
 		}
@@ -48,12 +48,12 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 			return i.tooSmall(l, used)
 		}
 	}
-	err = i.d.engine.UpdateContainer(work, i.container, want)
+	err = i.d.engine.UpdateContainer(work, i.its(), want)
 	if err == nil {
 		i.limitLogs(ctx, l)
 		return nil
 	}
-	if back := i.d.engine.UpdateContainer(work, i.container, before.HostConfig.Resources); back != nil {
+	if back := i.d.engine.UpdateContainer(work, i.its(), before.HostConfig.Resources); back != nil {
 		err = errors.Join(err, back)
 	}
 	if strings.Contains(err.Error(), "device or resource busy") { // version 1 could not take so much back
@@ -109,13 +109,10 @@ func (i *Instance) limitLogs(ctx context.Context, l sandbox.Limits) {
 
 // Use returns what the Engine counts. How large the layer is it tells only by a walk through it.
 func (i *Instance) Use(ctx context.Context) (runtime.Use, error) {
-	i.mu.Lock()
-	container := i.container
-	i.mu.Unlock()
 	if _, err := i.life(); err != nil {
 		return runtime.Use{}, err
 	}
-	s, err := i.d.engine.ContainerStats(ctx, container)
+	s, err := i.d.engine.ContainerStats(ctx, i.its())
 	if err != nil {
 		return runtime.Use{}, i.orDown(err)
 	}
