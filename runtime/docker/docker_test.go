@@ -75,7 +75,7 @@ func TestDriver(t *testing.T) {
 				},
 				Must: []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
 			}
-		}, "Pause", "Resize", "Meter") // no stream has a part in them, but that no new one begins while a container is paused
+		}, "Pause", "Resize", "Meter", "Concurrency") // no stream has a part in them, but that no new one begins while a container is paused
 	})
 	t.Run("Conformance", func(t *testing.T) {
 		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
