@@ -160,7 +160,7 @@ func rights(t *testing.T, p *place) {
 // Labels do not make a container ours: neither those that an image which was committed of ours
 // hands on, nor those of another server, nor a copy of all of them.
 func strangers(t *testing.T, p *place) {
-	i, spec, id := p.create()
+	_, spec, id := p.create()
 	ours, err := p.engine.InspectContainer(t.Context(), id)
 	p.must(err)
 	make := func(name, image string, labels map[string]string) string {
@@ -198,7 +198,7 @@ func strangers(t *testing.T, p *place) {
 	// The next server finds ours, and not the copy.
 	p.must(p.driver.Close())
 	p.driver = open(t, p.host, p.dir, p.namespace)
-	i, err = p.driver.Open(t.Context(), runtime.Handle{ID: spec.ID})
+	i, err := p.driver.Open(t.Context(), runtime.Handle{ID: spec.ID})
 	p.must(err)
 	if got := p.run(i, agent.Command{Shell: "hostname"}); got != "box\n" {
 		t.Errorf("the sandbox that is found answers %q", got)

@@ -74,13 +74,17 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 		code  fault.Code
 		words string
 	}{
-		"Another":   {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }, fault.Unavailable, "is no Engine"},
-		"Nonsense":  {engine("many", nil), fault.Unavailable, "is no Engine"},
-		"Negative":  {engine("1.-41", nil), fault.Unavailable, "is no Engine"},
-		"TooOld":    {engine("1.40", nil), fault.Unsupported, "version 1.40"},
-		"Failing":   {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "insides", 500) }, fault.Unavailable, "failed"},
-		"Forbidden": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"message":"plugin says no"}`, http.StatusForbidden) }, fault.Denied, "plugin says no"},
-		"Elsewhere": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.org/", http.StatusFound) }, fault.Unavailable, "failed"},
+		"Another":  {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }, fault.Unavailable, "is no Engine"},
+		"Nonsense": {engine("many", nil), fault.Unavailable, "is no Engine"},
+		"Negative": {engine("1.-41", nil), fault.Unavailable, "is no Engine"},
+		"TooOld":   {engine("1.40", nil), fault.Unsupported, "version 1.40"},
+		"Failing":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "insides", 500) }, fault.Unavailable, "failed"},
+		"Forbidden": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"message":"plugin says no"}`, http.StatusForbidden)
+		}, fault.Denied, "plugin says no"},
+		"Elsewhere": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://example.org/", http.StatusFound)
+		}, fault.Unavailable, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(t.Context(), fake(t, tt.h))
