@@ -29,7 +29,7 @@ func Commands() map[string]string {
 		"sandpit pause":           {"freeze", "suspend"},
 		"sandpit ports":           {"port"},
 		"sandpit preview":         {"expose", "url", "preview-url"},
-		"sandpit ps":              {"top", "metrics"},
+		"sandpit ps":              {"metrics"},
 		"sandpit rename":          {"mv", "move"},
 		"sandpit reset":           {"recreate", "wipe", "reinstall"},
 		"sandpit restart":         {"reboot"},

@@ -45,7 +45,12 @@ func NewTop(a App) *cobra.Command {
 it is shown once. With the server's own administrator's token the host is shown, too. Looking is no use of a sandbox.`,
 		Example: `  sandpit top --sort memory
   sandpit top --once --all-projects`,
-		Args: a.Takes(0, 0),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 { // as Docker has it
+				return exit.Misuse(c, "it shows what all sandboxes use; sandpit ps %s lists the processes of one", output.Printable(args[0]))
+			}
+			return a.Takes(0, 0)(c, args)
+		},
 	}
 	once := c.Flags().Bool("once", false, "show it once")
 	sort := c.Flags().String("sort", "cpu", "the most first of cpu, memory, disk or processes")
