@@ -14,29 +14,26 @@ import (
 type Audit interface {
 	// Last returns the number and the hash of a writer's newest row; 0 and nil where it has none.
 	Last(writer string) (seq int64, hash []byte, err error)
-	// Append adds a row. Its Seq is the one after the writer's last, or else fault.Exists.
+	// Append adds a row. Its Seq is the one after the writer's last, which the caller has read in the same transaction.
 	Append(r *AuditRow) error
 	// List returns a page of rows without their hashes, newest first, and the cursor of the next one ("" at the end).
 	List(q AuditQuery) (page []*AuditRow, next string, err error)
 	// Count returns how many rows the query (without its page) matches.
 	Count(q AuditQuery) (int, error)
-	// Chain returns the rows of a writer in their order, with a Seq greater than after, at most limit.
+	// Chain returns the rows of a writer in their order, with an ID greater than after, at most limit.
 	Chain(writer string, after int64, limit int) ([]*AuditRow, error)
+	// Newest returns the last rows of a writer, newest first, at most limit.
+	Newest(writer string, limit int) ([]*AuditRow, error)
 	// Matching returns rows that the query (without its page) matches, oldest first, with an ID greater than after, at
 	// most limit. After is set in them.
 	Matching(q AuditQuery, after int64, limit int) ([]*AuditRow, error)
-	// Writers returns who has rows, or a mark, by name.
+	// Writers returns who has a mark, by name.
 	Writers() ([]string, error)
 	// Mark adds a checkpoint, or replaces the writer's of its kind.
 	Mark(m AuditMark) error
 	// Marks returns the checkpoints of a writer, by kind.
 	Marks(writer string) ([]AuditMark, error)
-	// Old returns the newest of the writer's oldest rows that are all before a time, looking at most at limit of
-	// them; nil: there is none.
-	Old(writer string, before time.Time, limit int) (*AuditRow, error)
-	// Surplus is Old of those that are too many if the newest keep of the writer are kept.
-	Surplus(writer string, keep, limit int) (*AuditRow, error)
-	// Prune deletes the rows of a writer with a Seq up to one, never its newest, and returns how many.
+	// Prune deletes the rows of a writer with an ID up to one, never its newest, and returns how many.
 	Prune(writer string, upto int64) (int, error)
 }
 

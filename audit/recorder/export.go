@@ -66,7 +66,7 @@ func (e *Export) filter() map[string]string {
 func (e *Export) each(ctx context.Context, fn func(row *store.AuditRow, after, hash audit.Hash) error) error {
 	e.r.pages.RLock()
 	defer e.r.pages.RUnlock()
-	if err := e.r.flush(ctx, true); err != nil {
+	if err := e.r.flush(ctx, true, false); err != nil {
 		return err
 	}
 	for last := int64(0); ; {

@@ -37,21 +37,13 @@ func (r *Recorder) Prune(ctx context.Context, c access.Caller, before time.Time,
 		})
 		return n, err
 	}
-	return r.prune(ctx, func(tx store.Tx, writer string) (*store.AuditRow, error) {
-		return tx.Audit().Old(writer, before, pruneBatch)
-	})
+	return r.prune(ctx, before, 0)
 }
 
 // pruneNow deletes what is too old or too many, and logs what goes wrong.
 func (r *Recorder) pruneNow(ctx context.Context) {
 	before := r.now().Add(-r.o.Keep)
-	n, err := r.prune(ctx, func(tx store.Tx, writer string) (*store.AuditRow, error) {
-		row, err := tx.Audit().Old(writer, before, pruneBatch)
-		if err != nil || row != nil {
-			return row, err
-		}
-		return tx.Audit().Surplus(writer, r.o.Count, pruneBatch)
-	})
+	n, err := r.prune(ctx, before, r.o.Count)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		r.log.Error("rows of the audit log that are too old or too many cannot be deleted now; it is tried again", "error", err)
@@ -60,8 +52,9 @@ func (r *Recorder) pruneNow(ctx context.Context) {
 	}
 }
 
-// prune deletes rows up to what last returns, batch by batch, until that is nil or the newest row is reached.
-func (r *Recorder) prune(ctx context.Context, last func(tx store.Tx, writer string) (*store.AuditRow, error)) (deleted int, err error) {
+// prune deletes rows of before a time and, if keep is not zero, those beyond the newest so many of each chain; never
+// the newest itself.
+func (r *Recorder) prune(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	r.pages.Lock()
 	defer r.pages.Unlock()
 	var writers []string
@@ -77,7 +70,7 @@ func (r *Recorder) prune(ctx context.Context, last func(tx store.Tx, writer stri
 			began := time.Now()
 			var n int
 			err := r.store.Update(ctx, func(tx store.Tx) (err error) {
-				n, err = r.pruneBatch(tx, writer, last)
+				n, err = r.pruneBatch(tx, writer, before, keep)
 				return err
 			})
 			if err != nil {
@@ -100,28 +93,31 @@ func (r *Recorder) prune(ctx context.Context, last func(tx store.Tx, writer stri
 }
 
 // pruneBatch deletes one batch, with a checkpoint of its last row.
-func (r *Recorder) pruneBatch(tx store.Tx, writer string, last func(store.Tx, string) (*store.AuditRow, error)) (int, error) {
-	row, err := last(tx, writer)
-	if err != nil || row == nil {
-		return 0, err
-	}
-	// The newest row stays, so that the chain goes on from it.
+func (r *Recorder) pruneBatch(tx store.Tx, writer string, before time.Time, keep int) (int, error) {
 	newest, _, err := tx.Audit().Last(writer)
 	if err != nil {
 		return 0, err
 	}
-	if row.Seq >= newest {
-		before, err := tx.Audit().Chain(writer, max(0, newest-2), 1)
-		if err != nil || len(before) == 0 || before[0].Seq >= newest {
-			return 0, err
+	rows, err := tx.Audit().Chain(writer, 0, pruneBatch)
+	if err != nil {
+		return 0, err
+	}
+	var row *store.AuditRow
+	for _, next := range rows {
+		// The newest row stays, so that the chain goes on from it.
+		if next.Seq >= newest || !next.At.Before(before) && (keep == 0 || next.Seq > newest-int64(keep)) {
+			break
 		}
-		row = before[0]
+		row = next
+	}
+	if row == nil {
+		return 0, nil
 	}
 	h, ok := audit.HashOf(row.Hash)
 	if !ok {
 		return 0, fault.New(fault.Unavailable, "row %d of the audit log has no hash: the records are damaged", row.Seq)
 	}
-	n, err := tx.Audit().Prune(writer, row.Seq)
+	n, err := tx.Audit().Prune(writer, row.ID)
 	if err != nil || n == 0 {
 		return 0, err
 	}
@@ -168,7 +164,7 @@ func (r *Recorder) Key() audit.PublicKey { return r.o.Key.Public() }
 func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) error, each func(*store.AuditRow, audit.Hash) error) error {
 	r.pages.RLock()
 	defer r.pages.RUnlock()
-	if err := r.flush(ctx, true); err != nil {
+	if err := r.flush(ctx, true, true); err != nil {
 		return err
 	}
 	var writers []string
@@ -206,7 +202,7 @@ func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) e
 				return err
 			}
 		}
-		for after := int64(0); after < last[w]; {
+		for after, seen := int64(0), int64(0); seen < last[w]; {
 			var rows []*store.AuditRow
 			err := r.store.View(ctx, func(tx store.Tx) (err error) {
 				rows, err = tx.Audit().Chain(w, after, batch)
@@ -219,7 +215,8 @@ func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) e
 				return fault.New(fault.Invalid, "the rows of %.40q end before row %d", w, last[w])
 			}
 			for _, row := range rows {
-				if after = row.Seq; row.Seq > last[w] {
+				after, seen = row.ID, row.Seq
+				if seen > last[w] {
 					break
 				}
 				h, ok := audit.HashOf(row.Hash)

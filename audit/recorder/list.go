@@ -67,7 +67,7 @@ func (r *Recorder) List(ctx context.Context, c access.Caller, q Query) (page []*
 	if err != nil {
 		return nil, "", err
 	}
-	if err := r.flush(ctx, true); err != nil { // what was answered before this call is in it
+	if err := r.flush(ctx, true, false); err != nil { // what was answered before this call is in it
 		return nil, "", err
 	}
 	var rows []*store.AuditRow

@@ -11,6 +11,7 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -63,6 +64,7 @@ type Recorder struct {
 	foreign int64                // the Seq of a newest row that is not its own, and of which a row tells; 0: there is none
 	started map[int64]*begun     // commands that run, by the Seq of their event
 	unsaid  int                  // rows since the last signed head
+	beats   bool                 // Run looks again by itself
 	closed  bool                 // Close was called
 }
 
@@ -145,27 +147,23 @@ func (r *Recorder) take(ctx context.Context) error {
 				head, hash = c.Seq, h
 			}
 		}
-		if last, _, err = tx.Audit().Last(r.o.Writer); err != nil || last == 0 && head == 0 {
+		rows, err := since(tx, r.o.Writer, head)
+		if err != nil || len(rows) == 0 && head == 0 {
 			return err
 		}
-		first, err := tx.Audit().Chain(r.o.Writer, max(0, head-1), 1)
-		if err != nil {
-			return err
-		}
-		if head > 0 && (len(first) == 0 || first[0].Seq != head || !same(first[0].Hash, hash)) {
-			broken = fault.New(fault.Invalid, "row %d of the audit log is not the one that was signed", head)
-		}
-		for after := head; after < last; {
-			rows, err := tx.Audit().Chain(r.o.Writer, after, batch)
-			if err != nil || len(rows) == 0 {
-				return err
+		if head > 0 {
+			if len(rows) == 0 || rows[0].Seq != head || !same(rows[0].Hash, hash) {
+				broken = fault.New(fault.Invalid, "row %d of the audit log is not the one that was signed", head)
+			} else {
+				rows = rows[1:]
 			}
-			for _, row := range rows {
-				if hash = hash.Next(row.Body); row.Seq != after+1 || !same(row.Hash, hash) {
-					broken = fault.New(fault.Invalid, "row %d of the audit log does not come after the one before it", row.Seq)
-				}
-				after = row.Seq
+			last = head
+		}
+		for _, row := range rows {
+			if hash = hash.Next(row.Body); row.Seq != last+1 || !same(row.Hash, hash) {
+				broken = cmp.Or[error](broken, fault.New(fault.Invalid, "row %d of the audit log does not come after the one before it", row.Seq))
 			}
+			last = row.Seq
 		}
 		return nil
 	})
@@ -178,6 +176,35 @@ func (r *Recorder) take(ctx context.Context) error {
 	}
 	r.made[last] = hash
 	return nil
+}
+
+// since returns the rows of a writer from one on that is among its last, or all.
+func since(tx store.Tx, writer string, seq int64) (rows []*store.AuditRow, err error) {
+	newest, err := tx.Audit().Newest(writer, 1)
+	if err != nil || len(newest) == 0 {
+		return nil, err
+	}
+	for back := int64(batch); ; back *= 4 {
+		after := max(0, newest[0].ID-back)
+		rows = rows[:0]
+		for id := after; ; {
+			page, err := tx.Audit().Chain(writer, id, batch)
+			if err != nil {
+				return nil, err
+			}
+			for _, row := range page {
+				if id = row.ID; row.Seq >= seq {
+					rows = append(rows, row)
+				}
+			}
+			if len(page) < batch {
+				break
+			}
+		}
+		if after == 0 || len(rows) > 0 && rows[0].Seq <= seq {
+			return rows, nil
+		}
+	}
 }
 
 func same(b []byte, h audit.Hash) bool {
@@ -243,32 +270,61 @@ func (r *Recorder) Add(ctx context.Context, rec *audit.Record) {
 
 // Run writes what is added, signs heads and deletes what is too old, until ctx is done.
 func (r *Recorder) Run(ctx context.Context) error {
-	beat := time.NewTicker(tellAfter)
+	beat := time.NewTimer(tellAfter)
 	defer beat.Stop()
+	armed := true
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
 	for {
 		select {
 		case <-r.wake:
+			if !armed {
+				armed = true
+				beat.Reset(tellAfter)
+			}
+			if !r.waits() {
+				continue
+			}
 			t := time.NewTimer(gather)
 			select {
 			case <-t.C:
 			case <-ctx.Done():
 				t.Stop()
 			}
+			if ctx.Err() == nil {
+				r.write(ctx, false)
+			}
 		case <-beat.C:
 			r.tellRunning()
+			r.write(ctx, true)
+			if armed = r.due(); armed {
+				beat.Reset(tellAfter)
+			}
 		case <-prune.C:
 			r.pruneNow(ctx)
-			continue
 		case <-ctx.Done():
-			return nil
-		}
-		if ctx.Err() != nil {
 			return nil // Close writes what is left
 		}
-		r.write(ctx)
 	}
+}
+
+// waits reports whether records wait, and notes that Run looks again by itself.
+func (r *Recorder) waits() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats = true
+	return len(r.queue) > 0
+}
+
+// due reports whether there is something for the next beat. Where there is not, the next row wakes Run.
+func (r *Recorder) due() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats = r.unsaid > 0 || len(r.queue) > 0 || r.lost > 0
+	for _, b := range r.started {
+		r.beats = r.beats || !b.told
+	}
+	return r.beats
 }
 
 // Close writes what is left and signs the head. It may be called twice.
@@ -279,18 +335,18 @@ func (r *Recorder) Close(ctx context.Context) error {
 		r.queue = append(r.queue, &audit.Record{At: r.now(), Type: audit.Down, Outcome: audit.OK, Actor: system, Via: system, Detail: r.o.Version})
 	}
 	r.mu.Unlock()
-	return r.flush(ctx, true)
+	return r.flush(ctx, true, true)
 }
 
 // write is flush, with what goes wrong in the log.
-func (r *Recorder) write(ctx context.Context) {
-	if err := r.flush(ctx, false); err != nil && ctx.Err() == nil {
+func (r *Recorder) write(ctx context.Context, sign bool) {
+	if err := r.flush(ctx, false, sign); err != nil && ctx.Err() == nil {
 		r.log.Error("the audit log cannot be written now; it is tried again", "error", err)
 	}
 }
 
-// flush writes the queue, and signs the head if that is due.
-func (r *Recorder) flush(ctx context.Context, last bool) error {
+// flush writes the queue, and with sign signs the head. With last it goes on where ctx has ended.
+func (r *Recorder) flush(ctx context.Context, last, sign bool) error {
 	select {
 	case r.turn <- struct{}{}:
 		defer func() { <-r.turn }()
@@ -309,7 +365,7 @@ func (r *Recorder) flush(ctx context.Context, last bool) error {
 				Detail: "records of calls had no room while the store could not be written",
 			})
 		}
-		if len(rows) == 0 && unsaid == 0 {
+		if len(rows) == 0 && (unsaid == 0 || !sign) {
 			return nil
 		}
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushBound)
@@ -320,6 +376,9 @@ func (r *Recorder) flush(ctx context.Context, last bool) error {
 					return err
 				}
 			}
+			if !sign {
+				return nil
+			}
 			return r.signHead(tx)
 		})
 		cancel()
@@ -329,7 +388,9 @@ func (r *Recorder) flush(ctx context.Context, last bool) error {
 		r.mu.Lock()
 		r.queue = append(r.queue[:0], r.queue[n:]...)
 		r.lost -= lost
-		r.unsaid = max(0, r.unsaid-unsaid)
+		if r.unsaid += len(rows); sign {
+			r.unsaid = max(0, r.unsaid-unsaid-len(rows))
+		}
 		left := len(r.queue)
 		r.mu.Unlock()
 		notify(r.room)

@@ -113,7 +113,10 @@ func (t *auditedTx) committed() {
 	now := time.Now()
 	t.r.mu.Lock()
 	defer t.r.mu.Unlock()
-	t.r.unsaid += len(t.rows)
+	if t.r.unsaid += len(t.rows); !t.r.beats {
+		t.r.beats = true
+		notify(t.r.wake)
+	}
 	for _, ev := range t.begun {
 		from := t.from
 		if from != nil && !from.Did(ev) {

@@ -6,7 +6,6 @@ package sqlstore
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/store"
@@ -20,14 +19,13 @@ var _ store.Audit = audit{}
 const (
 	auditColumns = "writer, seq, at, type, outcome, project, sandbox, token, actor, body"
 	appendAudit  = "INSERT INTO audit (" + auditColumns + ", hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-	lastAudit    = "SELECT seq, hash FROM audit WHERE writer = $1 ORDER BY seq DESC LIMIT 1"
-	chainAudit   = "SELECT id, " + auditColumns + ", hash FROM audit WHERE writer = $1 AND seq > $2 ORDER BY seq LIMIT "
-	oneAudit     = "SELECT id, " + auditColumns + ", hash FROM audit WHERE writer = $1 AND seq = $2"
-	lookAudit    = "SELECT COALESCE(MAX(seq), 0) FROM (SELECT seq, at FROM audit WHERE writer = $1 ORDER BY seq LIMIT $2) AS look WHERE at < $3"
-	laterAudit   = "SELECT COALESCE(MIN(seq), 0) FROM (SELECT seq, at FROM audit WHERE writer = $1 ORDER BY seq LIMIT $2) AS look WHERE at >= $3"
-	firstAudit   = "SELECT COALESCE(MIN(seq), 0), COALESCE(MAX(seq), 0) FROM audit WHERE writer = $1"
-	pruneAudit   = "DELETE FROM audit WHERE writer = $1 AND seq <= $2 AND seq < (SELECT MAX(seq) FROM audit WHERE writer = $1)"
-	auditWriters = "SELECT writer FROM audit_marks UNION SELECT DISTINCT writer FROM audit ORDER BY writer"
+	// A chain's rows are in the order of their ids, and no index has them by writer: a data base has one that writes,
+	// and an index more would be a page more of each commit.
+	lastAudit    = "SELECT seq, hash FROM audit WHERE writer = $1 ORDER BY id DESC LIMIT 1"
+	chainAudit   = "SELECT id, " + auditColumns + ", hash FROM audit WHERE writer = $1 AND id > $2 ORDER BY id LIMIT "
+	reverseAudit = "SELECT id, " + auditColumns + ", hash FROM audit WHERE writer = $1 ORDER BY id DESC LIMIT "
+	pruneAudit   = "DELETE FROM audit WHERE writer = $1 AND id <= $2 AND id < (SELECT MAX(id) FROM audit WHERE writer = $1)"
+	auditWriters = "SELECT DISTINCT writer FROM audit_marks ORDER BY writer"
 
 	putAuditMark = "INSERT INTO audit_marks (writer, kind, seq, hash, at, signature) VALUES ($1, $2, $3, $4, $5, $6)" +
 		" ON CONFLICT (writer, kind) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, at = excluded.at, signature = excluded.signature"
@@ -41,10 +39,7 @@ func (q audit) Last(writer string) (seq int64, hash []byte, err error) {
 
 func (q audit) Append(r *store.AuditRow) error {
 	id, err := q.tx.number(appendAudit, r.Writer, r.Seq, micros(r.At), string(r.Type), r.Outcome, r.Project, string(r.Sandbox), r.Token, r.Actor, string(r.Body), r.Hash)
-	switch {
-	case err != nil && q.tx.dialect.unique(err):
-		return fault.Wrap(fault.Exists, err, "the audit log of %.40q has a row %d", r.Writer, r.Seq)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	r.ID = id
@@ -162,7 +157,7 @@ func (q audit) Matching(query store.AuditQuery, after int64, limit int) (all []*
 	}
 	w := q.matching(&query)
 	w.and("id > " + w.arg(after))
-	text := "SELECT id, " + auditColumns + ", hash, (SELECT b.hash FROM audit b WHERE b.writer = audit.writer AND b.seq = audit.seq - 1) FROM audit" +
+	text := "SELECT id, " + auditColumns + ", hash, (SELECT b.hash FROM audit b WHERE b.writer = audit.writer AND b.id < audit.id ORDER BY b.id DESC LIMIT 1) FROM audit" +
 		w.String() + " ORDER BY id LIMIT " + strconv.Itoa(limit)
 	var row auditRow
 	var hash, before []byte
@@ -180,12 +175,11 @@ func (q audit) Matching(query store.AuditQuery, after int64, limit int) (all []*
 	return all, err
 }
 
-func (q audit) one(writer string, seq int64) (*store.AuditRow, error) {
-	all, err := q.hashed(oneAudit, writer, seq)
-	if err != nil || len(all) == 0 {
-		return nil, err
+func (q audit) Newest(writer string, limit int) ([]*store.AuditRow, error) {
+	if limit < 1 || limit > store.MaxPage {
+		return nil, fault.InvalidField("limit", "%d is outside 1 to %d", limit, store.MaxPage)
 	}
-	return all[0], nil
+	return q.hashed(reverseAudit+strconv.Itoa(limit), writer)
 }
 
 func (q audit) Writers() (all []string, err error) {
@@ -217,37 +211,6 @@ func (q audit) Marks(writer string) (all []store.AuditMark, err error) {
 		return nil
 	})
 	return all, err
-}
-
-func (q audit) Old(writer string, before time.Time, limit int) (*store.AuditRow, error) {
-	var seq, later int64
-	args := []any{writer, int64(limit), micros(before)}
-	if _, err := q.tx.row(lookAudit, args, &seq); err != nil || seq == 0 {
-		return nil, err
-	}
-	// A clock that was set back leaves older rows behind newer ones.
-	if _, err := q.tx.row(laterAudit, args, &later); err != nil {
-		return nil, err
-	}
-	if later != 0 && later <= seq {
-		if seq = later - 1; seq == 0 {
-			return nil, nil
-		}
-	}
-	return q.one(writer, seq)
-}
-
-func (q audit) Surplus(writer string, keep, limit int) (*store.AuditRow, error) {
-	var first, last int64
-	if _, err := q.tx.row(firstAudit, []any{writer}, &first, &last); err != nil || first == 0 {
-		return nil, err
-	}
-	// A chain has no gaps.
-	upto := min(last-int64(max(keep, 0)), first+int64(limit)-1)
-	if upto < first {
-		return nil, nil
-	}
-	return q.one(writer, upto)
 }
 
 func (q audit) Prune(writer string, upto int64) (int, error) {

@@ -17,7 +17,6 @@ CREATE TABLE audit (
     body    TEXT   NOT NULL,
     hash    {{bytes}}  NOT NULL
 );
-CREATE UNIQUE INDEX audit_chain ON audit (writer, seq);
 CREATE INDEX audit_sandbox ON audit (sandbox, id) WHERE sandbox <> '';
 CREATE INDEX audit_project ON audit (project, id);
 
