@@ -73,8 +73,8 @@ func others(t *testing.T, b *box) string {
 func TestNothingStepsOutOfItsCommand(t *testing.T) {
 	for name, attack := range map[string]struct{ shell, user string }{
 		"ForksTwiceInSessionsOfItsOwn": {shell: "setsid sh -c '(setsid sleep 1000 &) &' ; (setsid setsid sleep 1000 &); echo up; wait"},
-		"ForksWithoutEnd":              {shell: "chmod +x rabbit; ./rabbit & echo up; wait; sleep 1000"},
-		"ForksInManyLines":             {shell: "chmod +x rabbits; ./rabbits & echo up; wait; sleep 1000"},
+		"ForksWithoutEnd":              {shell: "ulimit -u 400; chmod +x rabbit; ./rabbit & echo up; wait; sleep 1000"},
+		"ForksInManyLines":             {shell: "ulimit -u 400; chmod +x rabbits; ./rabbits & echo up; wait; sleep 1000"},
 		"AsABomb":                      {shell: "ulimit -u 400; f() { f | f & }; f 2>/dev/null; echo up; sleep 1000"},
 		"WithoutItsFirstThread": {shell: `python3 -c '
 import ctypes, os, threading, time
@@ -108,7 +108,7 @@ print("up", flush=True); time.sleep(1000)'`},
 		"RootStopsItsKeeper":  {user: "root", shell: "(setsid sleep 1000 &); kill -STOP $PPID; echo up; sleep 1000"},
 		"RootKillsAllThere":   {user: "root", shell: "(setsid sleep 1000 &); echo up; kill -9 -1; sleep 1000"},
 		"LeavesItBehind":      {shell: "(setsid sh -c 'while :; do sleep 0.01; done' >/dev/null 2>&1 &); echo up"},
-		"LeavesARabbitBehind": {shell: "chmod +x rabbit; (setsid ./rabbit >/dev/null 2>&1 &); echo up"},
+		"LeavesARabbitBehind": {shell: "ulimit -u 400; chmod +x rabbit; (setsid ./rabbit >/dev/null 2>&1 &); echo up"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, plain.Config{UID: 1000, GID: 1000, Root: true, Key: handshake.NewKey()}, syscall.CLONE_NEWPID)

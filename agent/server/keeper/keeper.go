@@ -10,7 +10,7 @@
 //
 // The keeper is stopped first, so that it reaps nobody. Then whoever dies among its children stays
 // on the list of them, and keeps its number and its share of every limit of processes: the list
-// grows only at its end, and who forks and exits without rest comes to that limit at last. Each child
+// grows only at its end, and who forks and exits without rest is met on it, or comes to that limit at last. Each child
 // that lives is killed, until all on the list are dead, and none has come while that was found
 // out. The dead have no children, and who lives has an ancestor on the list: nothing is left then.
 //

@@ -18,6 +18,15 @@ const (
 	pauseMost  = 10 * time.Millisecond
 )
 
+// The dead that a stopped keeper does not reap take numbers from everybody, the agent's own threads among them. So it
+// reaps them when they are more than firstPile, and that is doubled only after pileTurns of it were not enough.
+const (
+	firstPile = 128
+	pileTurns = 64
+	// reapPatience is how often it is looked whether it has, pauseLeast apart.
+	reapPatience = 1000
+)
+
 // Kill begins to end all that is below the keeper. Empty waits until that is done.
 func (g *group) Kill() error {
 	g.mu.Lock()
@@ -38,8 +47,10 @@ func (g *group) Kill() error {
 
 // sweep is the killing: see the package's doc.
 func (g *group) sweep(k *fork.Keeper) {
-	_ = unix.PidfdSendSignal(k.PIDFD, unix.SIGSTOP, nil, 0)
-	defer func() { _ = unix.PidfdSendSignal(k.PIDFD, unix.SIGCONT, nil, 0) }()
+	tell := func(sig unix.Signal) { _ = unix.PidfdSendSignal(k.PIDFD, sig, nil, 0) }
+	tell(unix.SIGSTOP)
+	defer tell(unix.SIGCONT)
+	pile, turns := firstPile, 0
 	const told, dead = 1, 2
 	seen := make(map[int]int)
 	for _, pid := range tree.Below(k.PID, true) { // deep trees at once; the list is what counts
@@ -49,6 +60,21 @@ func (g *group) sweep(k *fork.Keeper) {
 	}
 	for pause := time.Duration(0); !g.isOver(); {
 		list := tree.Children(k.PID)
+		if len(list) > pile {
+			if turns++; turns%pileTurns == 0 {
+				pile *= 2
+			}
+			tell(unix.SIGCONT)
+			for range reapPatience { // it reaps at its next turn on a processor
+				time.Sleep(pauseLeast)
+				if len(tree.Children(k.PID)) <= pile/2 {
+					break
+				}
+			}
+			tell(unix.SIGSTOP)
+			clear(seen) // their numbers may be others' by now
+			list = tree.Children(k.PID)
+		}
 		lives, fresh := false, false
 		for _, pid := range list {
 			if seen[pid] == dead {
