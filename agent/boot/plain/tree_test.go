@@ -92,19 +92,7 @@ for i in range(5):
     if libc.syscall(56, 0x8000 | 17, 0, 0, 0, 0) == 0:
         os.setsid(); time.sleep(1000)
 print("up", flush=True); time.sleep(1000)'`},
-		"RootKillsItsKeeper": {user: "root", shell: "(setsid sleep 1000 &); kill -9 $PPID; echo up; sleep 1000"},
-		"RootKillsAllKeepers": {user: "root", shell: `python3 -c '
-import os, signal, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() != 0: os._exit(0)
-    for i in range(50):
-        for p in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                if open("/proc/%s/comm" % p).read() == "sandpit-agent\n" and p != "1": os.kill(int(p), 9)
-            except OSError: pass
-    time.sleep(1000)
-print("up", flush=True); time.sleep(1000)'`},
+		"RootKillsItsKeeper":  {user: "root", shell: "(setsid sleep 1000 &); kill -9 $PPID; echo up; sleep 1000"},
 		"RootStopsItsKeeper":  {user: "root", shell: "(setsid sleep 1000 &); kill -STOP $PPID; echo up; sleep 1000"},
 		"RootKillsAllThere":   {user: "root", shell: "(setsid sleep 1000 &); echo up; kill -9 -1; sleep 1000"},
 		"LeavesItBehind":      {shell: "(setsid sh -c 'while :; do sleep 0.01; done' >/dev/null 2>&1 &); echo up"},
@@ -112,7 +100,7 @@ print("up", flush=True); time.sleep(1000)'`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := start(t, plain.Config{UID: 1000, GID: 1000, Root: true, Key: handshake.NewKey()}, syscall.CLONE_NEWPID)
-			for file, lines := range map[string]byte{"rabbit": 1, "rabbits": 20} {
+			for file, lines := range map[string]byte{"rabbit": 1, "rabbits": 4} {
 				if _, _, err := b.client.WriteFile(t.Context(), file, strings.NewReader(string(rabbit(lines))), sandbox.WriteFileOptions{}); err != nil {
 					t.Fatal(err)
 				}

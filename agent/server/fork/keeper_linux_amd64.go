@@ -108,12 +108,20 @@ func (k *Keeper) clone() unix.Errno {
 	return unix.Errno(e)
 }
 
+// stopBound is how long a keeper may stand still while we wait for it, in milliseconds. A command of root's can
+// stop it before it has told that the command runs.
+const stopBound = 50
+
 // await waits until the command's program was executed, or could not be.
 func (k *Keeper) await() error {
 	for atomic.LoadUint32(&k.k.ready) == 0 {
 		fds := []unix.PollFd{{Fd: int32(k.k.event), Events: unix.POLLIN}, {Fd: int32(k.PIDFD), Events: unix.POLLIN}}
-		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
+		n, err := unix.Poll(fds, stopBound)
+		if err != nil && err != unix.EINTR {
 			return err
+		}
+		if n == 0 {
+			_ = unix.PidfdSendSignal(k.PIDFD, unix.SIGCONT, nil, 0)
 		}
 		if fds[1].Revents != 0 && atomic.LoadUint32(&k.k.ready) == 0 { // somebody killed it
 			return unix.EOWNERDEAD

@@ -25,6 +25,7 @@ package keeper
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,23 +164,27 @@ func (g *group) conclude(k *fork.Keeper) {
 func (ks *keepers) killStrays() {
 	for pause := time.Duration(0); ; pause = min(2*pause+pauseLeast, pauseMost) {
 		found := false
-		ks.mu.Lock()
-		for _, pid := range tree.Children(os.Getpid()) {
-			if ks.all[pid] != nil {
-				continue
-			}
+		list := ks.strays()
+		for _, pid := range list {
 			if tree.Lives(pid) {
 				found = true
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 			_, _ = unix.Wait4(pid, nil, unix.WNOHANG|unix.WALL, nil) // where nobody else reaps
 		}
-		ks.mu.Unlock()
-		if !found {
+		// One that died after it was listed may have left its children to us since.
+		if !found && !slices.ContainsFunc(ks.strays(), func(pid int) bool { return !slices.Contains(list, pid) }) {
 			return
 		}
 		time.Sleep(pause)
 	}
+}
+
+// strays lists the children that are no keepers.
+func (ks *keepers) strays() []int {
+	ks.mu.Lock()
+	defer ks.mu.Unlock()
+	return slices.DeleteFunc(tree.Children(os.Getpid()), func(pid int) bool { return ks.all[pid] != nil })
 }
 
 // Status waits for the end of the command.

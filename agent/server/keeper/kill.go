@@ -21,7 +21,7 @@ const (
 // The dead that a stopped keeper does not reap take numbers from everybody, the agent's own threads among them. So it
 // reaps them when they are more than firstPile, and that is doubled only after pileTurns of it were not enough.
 const (
-	firstPile = 128
+	firstPile = 1024
 	pileTurns = 64
 	// reapPatience is how often it is looked whether it has, pauseLeast apart.
 	reapPatience = 1000

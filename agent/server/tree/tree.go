@@ -128,6 +128,9 @@ func Children(pid int) []int {
 	if err != nil {
 		return nil
 	}
+	if len(threads) > 1 { // each has some, and hands them to another when it ends
+		return search(pid)
+	}
 	var all []int
 	for _, thread := range threads {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + thread.Name() + "/children")
