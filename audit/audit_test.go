@@ -257,6 +257,7 @@ func TestRowsOfAStoreThatWereTamperedWithAreFound(t *testing.T) {
 		}
 		return []audit.Checkpoint{h}
 	})
+	tamper("no head", func(*chain) []audit.Checkpoint { return nil })
 	tamper("a head by another key", func(c *chain) []audit.Checkpoint { return []audit.Checkpoint{c.head(audit.NewKey(), 6)} })
 	tamper("two rows exchanged", func(c *chain) []audit.Checkpoint {
 		c.bodies[2], c.bodies[3] = c.bodies[3], c.bodies[2]

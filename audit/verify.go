@@ -127,6 +127,9 @@ func (v *Verifier) Finish() ([]Chain, error) {
 		if c.From == 0 {
 			v.note(c, c.last)
 		}
+		if c.head == nil && c.From != 0 {
+			return nil, broken("the rows of %.40q have no signed head, which says that none is missing at the end", c.Writer)
+		}
 		if h := c.head; h != nil {
 			switch hash, ok := c.seen[h.Seq]; {
 			case ok && hash != h.Hash:

@@ -170,8 +170,15 @@ func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) e
 	var writers []string
 	marks := make(map[string][]audit.Checkpoint)
 	last := make(map[string]int64)
+	rest := 0 // rows that are not walked yet
 	err := r.store.View(ctx, func(tx store.Tx) (err error) {
 		if writers, err = tx.Audit().Writers(); err != nil {
+			return err
+		}
+		if !slices.Contains(writers, r.o.Writer) {
+			writers = append(writers, r.o.Writer) // its checkpoints are gone, and its rows may not be
+		}
+		if rest, err = tx.Audit().Count(store.AuditQuery{}); err != nil {
 			return err
 		}
 		for _, w := range writers {
@@ -226,8 +233,12 @@ func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) e
 				if err := each(row, h); err != nil {
 					return err
 				}
+				rest--
 			}
 		}
+	}
+	if rest != 0 {
+		return fault.New(fault.Invalid, "the audit log has %d rows of writers that no checkpoint names", rest)
 	}
 	return nil
 }

@@ -84,8 +84,10 @@ const (
 	patience   = 5 * time.Second
 	batch      = 256 // records in one transaction
 	// tellAfter is after how long a command is told of that has not ended; heads are signed at the same beat.
-	tellAfter  = time.Second
-	maxBegun   = 10_000
+	tellAfter = time.Second
+	maxBegun  = 10_000
+	// unsigned is for how long there may be rows before the first head, if the first server ended at once.
+	unsigned   = 10 * time.Second
 	flushBound = 10 * time.Second
 )
 
@@ -158,6 +160,8 @@ func (r *Recorder) take(ctx context.Context) error {
 				rows = rows[1:]
 			}
 			last = head
+		} else if rows[len(rows)-1].At.Sub(rows[0].At) > unsigned {
+			broken = cmp.Or[error](broken, fault.New(fault.Invalid, "the audit log has %d rows, and no signed head", len(rows)))
 		}
 		for _, row := range rows {
 			if hash = hash.Next(row.Body); row.Seq != last+1 || !same(row.Hash, hash) {

@@ -372,6 +372,31 @@ func TestATamperedStoreIsFound(t *testing.T) {
 			}
 		})
 	}
+	t.Run("without its head", func(t *testing.T) {
+		h := tampered(t)
+		raw, err := sql.Open("sqlite", h.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		if _, err := raw.Exec("DELETE FROM audit_marks"); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := h.r.Verify(t.Context(), root); !fault.Is(err, fault.Invalid) {
+			t.Errorf("verified: %+v, %v", report, err)
+		}
+	})
+	t.Run("of nobody", func(t *testing.T) {
+		h := tampered(t)
+		extra := *h.rows()[2]
+		extra.Writer = "nobody"
+		if err := h.db.Update(t.Context(), func(tx store.Tx) error { return tx.Audit().Append(&extra) }); err != nil {
+			t.Fatal(err)
+		}
+		if report, err := h.r.Verify(t.Context(), root); !fault.Is(err, fault.Invalid) {
+			t.Errorf("verified: %+v, %v", report, err)
+		}
+	})
 	t.Run("columns", func(t *testing.T) {
 		h := tampered(t)
 		raw, err := sql.Open("sqlite", h.path)
