@@ -37,7 +37,7 @@ func TestCreate(t *testing.T) {
 			Network: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff},
 			Clocks: sandbox.Clocks{
 				IdleTimeout: sandbox.DefaultIdleTimeout, OnIdle: sandbox.IdleStop, Retention: sandbox.DefaultRetention,
-				AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
+				AutoStart: true, RetentionDefault: true, Checkpoints: sandbox.CheckpointsOff,
 			},
 			State: sandbox.Running, Revision: 2,
 		}
