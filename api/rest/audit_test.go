@@ -35,7 +35,8 @@ func TestTheAuditLogTellsOfCommandsAndCalls(t *testing.T) {
 	for _, r := range rows {
 		types = append(types, r.Type)
 	}
-	if rows[0].Type != "sandbox.deleted" || !strings.Contains(strings.Join(types, " "), "call exec") {
+	slices.Sort(types) // calls come behind their answers
+	if !slices.Equal(types, []string{"call", "exec", "sandbox.created", "sandbox.deleted", "sandbox.started"}) {
 		t.Fatalf("the log has %v", types)
 	}
 	for _, r := range rows {
@@ -157,7 +158,8 @@ func TestOperationsThatReadContentAreOnTheAuditLog(t *testing.T) {
 	told := rest.ContentOperations()
 	for path, methods := range doc.Paths {
 		get, ok := methods["get"]
-		if !ok || get.OperationID == "getOpenAPI" || slices.Contains(told, get.OperationID) {
+		figures := get.OperationID == "getStats" || get.OperationID == "listStats"
+		if !ok || figures || get.OperationID == "getOpenAPI" || slices.Contains(told, get.OperationID) {
 			continue
 		}
 		for status, r := range get.Responses {
