@@ -76,10 +76,23 @@ func (a *API) logged(ctx context.Context, c *call, ref string) (sandbox.ID, erro
 	switch {
 	case err == nil:
 		return s.ID, nil
-	case fault.Is(err, fault.NotFound) && sandbox.ValidID(ref):
-		return sandbox.ID(ref), nil
+	case !fault.Is(err, fault.NotFound) || !sandbox.ValidID(ref):
+		return "", err
 	}
-	return "", err
+	log, unkept := a.auditLog()
+	if unkept != nil {
+		return "", unkept
+	}
+	// It was the project's, and not only asked for in it.
+	lives := []sandbox.EventType{sandbox.EventCreated, sandbox.EventStarted, sandbox.EventDeleted}
+	n, failed := log.Count(ctx, c.Caller, recorder.Query{Sandbox: sandbox.ID(ref), Types: lives})
+	if failed != nil {
+		return "", failed
+	}
+	if n == 0 {
+		return "", err
+	}
+	return sandbox.ID(ref), nil
 }
 
 func (a *API) sandboxLogs(ctx context.Context, c *call, in *sandboxLogs) (v1.ExecutionLogPage, error) {
