@@ -156,7 +156,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 // Close closes the connection.
 func (c *Conn) Close() error { return c.Conn.Close() }
 
-// SyscallConn gives the connection that carries the records, to ask the kernel of its state. What
+// SyscallConn returns the connection that carries the records, to ask the kernel of its state. What
 // is read or written by it breaks this one.
 func (c *Conn) SyscallConn() (syscall.RawConn, error) {
 	if sc, ok := c.Conn.(syscall.Conn); ok {

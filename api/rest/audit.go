@@ -178,11 +178,11 @@ func (a *API) verifyAudit(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.
 	if err != nil {
 		return v1.AuditReport{}, err
 	}
-	return AuditReportOf(r), nil
+	return auditReportOf(r), nil
 }
 
-// AuditReportOf returns a report as it is on the wire.
-func AuditReportOf(r *audit.Report) v1.AuditReport {
+// auditReportOf returns a report as it is on the wire.
+func auditReportOf(r *audit.Report) v1.AuditReport {
 	out := v1.AuditReport{Key: r.Key.String(), Complete: r.Complete, Rows: r.Rows, Chains: make([]v1.AuditChain, 0, len(r.Chains)), Altered: append([]int64{}, r.Altered...)}
 	if r.Rows > 0 {
 		out.From, out.To = new(r.From.UTC()), new(r.To.UTC())

@@ -62,7 +62,7 @@ func (e *Export) filter() map[string]string {
 	return f
 }
 
-// each gives the rows of the query, oldest first, with the hash of the row before each.
+// each calls fn for the rows of the query, oldest first, with the hash of the row before each.
 func (e *Export) each(ctx context.Context, fn func(row *store.AuditRow, after, hash audit.Hash) error) error {
 	e.r.pages.RLock()
 	defer e.r.pages.RUnlock()

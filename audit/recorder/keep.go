@@ -159,8 +159,8 @@ func agree(row *store.AuditRow, r *audit.Record) bool {
 // Key returns the key that checkpoints and exports are signed by.
 func (r *Recorder) Key() audit.PublicKey { return r.o.Key.Public() }
 
-// walk gives the checkpoints and the rows of all chains, No rows are
-// deleted meanwhile.
+// walk calls checkpoint and each for the checkpoints and the rows of all chains, in their order. No rows are deleted
+// meanwhile.
 func (r *Recorder) walk(ctx context.Context, checkpoint func(audit.Checkpoint) error, each func(*store.AuditRow, audit.Hash) error) error {
 	r.pages.RLock()
 	defer r.pages.RUnlock()

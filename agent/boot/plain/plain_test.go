@@ -154,7 +154,7 @@ func startBelow(t testing.TB, c plain.Config, flags uintptr, before string) *box
 	}
 }
 
-// throughStdio gives a program two pipes, and returns their other ends.
+// throughStdio connects a program to two pipes, and returns their other ends.
 func throughStdio(t testing.TB, cmd *exec.Cmd) net.Conn {
 	t.Helper()
 	in, err := cmd.StdinPipe()

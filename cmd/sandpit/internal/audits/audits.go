@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"sandpit.dev/audit"
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
@@ -66,7 +66,7 @@ func filter(c *cobra.Command) func() (client.AuditQuery, error) {
 			name, value string
 			to          *time.Time
 		}{{"since", *since, &q.Since}, {"until", *until, &q.Until}} {
-			at, ok := instant(now, t.value)
+			at, ok := flags.Instant(now, t.value)
 			if !ok {
 				return q, exit.Misuse(c, "--%s is %q: it is a span such as 30d or 12h, or a time such as 2026-01-31T12:00:00Z", t.name, t.value)
 			}
@@ -74,26 +74,6 @@ func filter(c *cobra.Command) func() (client.AuditQuery, error) {
 		}
 		return q, nil
 	}
-}
-
-// instant reads a time, or how long ago it is.
-func instant(now time.Time, s string) (time.Time, bool) {
-	if s == "" {
-		return time.Time{}, true
-	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		return now.AddDate(0, 0, -n), err == nil && n > 0
-	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return now.Add(-d), d > 0
-	}
-	for _, form := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(form, s); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
 }
 
 func (a App) ls() *cobra.Command {
@@ -334,7 +314,7 @@ are as old as events.keep says.`,
 	before := c.Flags().String("before", "", "how old rows have to be, such as 30d, or a time")
 	dry := c.Flags().Bool("dry-run", false, "delete nothing, and say how many rows there are")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		at, ok := instant(time.Now(), *before)
+		at, ok := flags.Instant(time.Now(), *before)
 		if !ok || at.IsZero() {
 			return exit.Misuse(c, "--before is %q: it is a span such as 30d or 12h, or a time such as 2026-01-31T12:00:00Z", *before)
 		}

@@ -16,6 +16,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
@@ -51,7 +52,7 @@ promised, for as long as sandboxes ran; paused and stopped ones cost none. A dis
 			name, value string
 			to          *time.Time
 		}{{"since", *since, &q.Since}, {"until", *until, &q.Until}} {
-			at, ok := instant(now, t.value)
+			at, ok := flags.Instant(now, t.value)
 			if !ok {
 				return exit.Misuse(c, "--%s is %q: it is a span such as 30d or 12h, or a time such as 2026-01-31T12:00:00Z", t.name, t.value)
 			}
@@ -71,26 +72,6 @@ promised, for as long as sandboxes ran; paused and stopped ones cost none. A dis
 		return a.print(r)
 	}
 	return c
-}
-
-// instant reads a time, or how long ago it is.
-func instant(now time.Time, s string) (time.Time, bool) {
-	if s == "" {
-		return time.Time{}, true
-	}
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		return now.AddDate(0, 0, -n), err == nil && n > 0
-	}
-	if d, err := time.ParseDuration(s); err == nil {
-		return now.Add(-d), d > 0
-	}
-	for _, form := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(form, s); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
 }
 
 func (a App) print(r *v1.UsageReport) error {
