@@ -39,6 +39,9 @@ type Options struct {
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
 	Init bool
 
+	// Threads are kept when it rests, where the process is 1; 0: the few that it needs.
+	Threads int
+
 	// Reap: the kernel keeps no status of a process that it reaped by itself (before
 	// Linux 6.15, see [kept.Works]), so the Server reaps all children of process 1. Without
 	// Init it means nothing.

@@ -33,7 +33,7 @@ func (s *Server) threaded() {
 	}
 }
 
-// trimThreads ends the threads that are more than keptThreads, and reports whether none is left of
+// trimThreads ends the threads that are more than are kept, and reports whether none is left of
 // them. On a busy machine new ones may have come by the time that the old ones are gone.
 func (s *Server) trimThreads() bool {
 	for range trimTries {
@@ -51,9 +51,9 @@ func (s *Server) trimThreads() bool {
 	return s.surplusThreads() <= 0
 }
 
-// surplusThreads counts the threads that are more than keptThreads, below zero if there are fewer.
+// surplusThreads counts the threads that are more than are kept, below zero if there are fewer.
 func (s *Server) surplusThreads() int {
-	n := threads() - keptThreads
+	n := threads() - max(s.o.Threads, keptThreads)
 	if s.reaper.waiting.Load() {
 		n--
 	}

@@ -114,7 +114,12 @@ type agentConfig struct {
 	GID         uint32         `json:"gid"`
 	Root        bool           `json:"root"`
 	MaxLogBytes int64          `json:"max_log_bytes,omitempty"`
+	Threads     int            `json:"threads"`
 }
+
+// agentThreads are the agent's in a container's limit of processes, on top of the sandbox's: commands
+// that take all they can get leave it these.
+const agentThreads = 32
 
 // userID is that of commands inside.
 const userID = 1000
@@ -122,7 +127,7 @@ const userID = 1000
 // configOf returns the agent's configuration.
 func configOf(l sandbox.Limits, key *handshake.Key) ([]byte, error) {
 	return json.Marshal(agentConfig{
-		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(),
+		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(), Threads: agentThreads,
 	})
 }
 

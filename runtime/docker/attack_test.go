@@ -4,14 +4,17 @@
 package docker_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,7 +127,7 @@ func rights(t *testing.T, p *place) {
 	if h.LogConfig.Type != "none" || h.RestartPolicy.Name != "no" || h.Init == nil || *h.Init {
 		t.Errorf("log %v, restart %v, init %v", h.LogConfig, h.RestartPolicy, h.Init)
 	}
-	if h.Memory != 256<<20 || h.MemorySwap != h.Memory || h.NanoCpus != 1e9 || h.PidsLimit != 64 {
+	if h.Memory != 256<<20 || h.MemorySwap != h.Memory || h.NanoCpus != 1e9 || h.PidsLimit != 64+32 {
 		t.Errorf("limits are %+v", h.Resources)
 	}
 	mounts := map[string]string{}
@@ -324,6 +327,59 @@ func otherHands(t *testing.T, p *place) {
 		p.must(i.Remove(ctx))
 	})
 }
+
+// Where commands leave no process over, the agent needs no more of them: a thread that it cannot have would
+// be its end, and that of the sandbox.
+func noProcessLeft(t *testing.T, p *place) {
+	i, spec, _ := p.create()
+	client := agent.NewClient(i.Dial)
+	// The shell goes on asking for processes, and takes each that another gives back.
+	full, err := client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"python3", "-c", forkAll}})
+	p.must(err)
+	defer full.Close()
+	if f, err := full.Next(t.Context()); err != nil || string(f.Data) != "full\n" {
+		t.Fatalf("got %q, %v", f.Data, err)
+	}
+	big := bytes.Repeat([]byte("x"), 1<<20)
+	for range 3 {
+		var calls sync.WaitGroup
+		for n := range 32 {
+			calls.Go(func() {
+				name := fmt.Sprintf("/workspace/%d", n)
+				if _, _, err := client.WriteFile(t.Context(), name, bytes.NewReader(big), sandbox.WriteFileOptions{}); err != nil {
+					t.Errorf("write: %v", err)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if _, err := client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"true"}}); fault.Of(err) != fault.Exhausted || !strings.Contains(err.Error(), "limit of processes") {
+		t.Errorf("a command for which there is no process: %v", err)
+	}
+	p.must(i.Stop(t.Context(), 0))
+	p.must(i.Start(t.Context(), spec))
+	if got := p.run(i, agent.Command{Shell: "echo here"}); got != "here\n" {
+		t.Errorf("got %q", got)
+	}
+	p.must(i.Remove(t.Context()))
+}
+
+const forkAll = `
+import os, time
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(300)
+    except OSError:
+        break
+print("full", flush=True)
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(300)
+    except OSError:
+        time.sleep(0.002)
+`
 
 // An Engine that ends takes its containers down by the host, whatever the server knows then, and start brings them back.
 func engineEnds(t *testing.T, p *place) {

@@ -25,11 +25,11 @@ func capabilities() []string {
 // shmBytes is the size of /dev/shm, which counts against the memory limit.
 const shmBytes = 64 << 20
 
-// resources are the limits of a container. Swap is not on top.
+// resources are the limits of a container. Swap is not on top, but the agent's threads are.
 func resources(l sandbox.Limits) engineapi.Resources {
 	memory := int64(l.MemoryMB) << 20
 	return engineapi.Resources{
-		NanoCpus: int64(math.Round(l.CPU * 1e9)), Memory: memory, MemorySwap: memory, PidsLimit: int64(l.Pids),
+		NanoCpus: int64(math.Round(l.CPU * 1e9)), Memory: memory, MemorySwap: memory, PidsLimit: int64(l.Pids) + agentThreads,
 	}
 }
 

@@ -61,6 +61,7 @@ func TestDriver(t *testing.T) {
 		{"WhatLiesInTheSocketsPlaceIsNotFollowed", socketsPlace},
 		{"WhatItCannotDoIsRefused", refusals},
 		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
+		{"WhereNoProcessIsLeft", noProcessLeft},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

@@ -155,12 +155,19 @@ func (i *Instance) heard(ctx context.Context, e engineapi.Event) error {
 	case actionDie:
 		return i.look(ctx)
 	case actionDestroy:
-		i.ended(runtime.Exit{Cause: sandbox.CauseKilled, Detail: "its container was removed"})
-		i.mu.Lock()
-		i.container = ""
-		i.mu.Unlock()
+		i.lost(e.Actor.ID)
 	}
 	return nil
+}
+
+// lost notes that somebody removed the container.
+func (i *Instance) lost(container string) {
+	i.ended(runtime.Exit{Cause: sandbox.CauseKilled, Detail: "its container was removed"})
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.container == container {
+		i.container = ""
+	}
 }
 
 // look asks the Engine about the container, and notes that it is down if it is.
@@ -174,7 +181,7 @@ func (i *Instance) look(ctx context.Context) error {
 	c, err := i.d.engine.InspectContainer(ctx, container)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		i.ended(runtime.Exit{Cause: sandbox.CauseKilled, Detail: "its container was removed"})
+		i.lost(container)
 		return nil
 	case err != nil:
 		return err

@@ -105,11 +105,14 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 		return err
 	}
 	if i.its() == "" {
-		return fault.New(fault.NotFound, "the container of sandbox %s is gone, and its disk with it", i.id).WithRemedy("delete the sandbox and make a new one")
+		return i.gone()
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	if err := i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)); err != nil {
+		if i.isGoing(work) { // and its event is still to come
+			return i.gone()
+		}
 		return err
 	}
 	if err := i.makeDirectory(); err != nil {
@@ -123,6 +126,20 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 		return errors.Join(err, i.stop(work, 0))
 	}
 	return nil
+}
+
+func (i *Instance) gone() error {
+	return fault.New(fault.NotFound, "the container of sandbox %s is gone, and its disk with it", i.id).WithRemedy("delete the sandbox and make a new one")
+}
+
+// isGoing reports whether somebody removed the container, or is about to have done so.
+func (i *Instance) isGoing(ctx context.Context) bool {
+	container := i.its()
+	if container == "" {
+		return true
+	}
+	c, err := i.d.engine.InspectContainer(ctx, container)
+	return fault.Is(err, fault.NotFound) || err == nil && (c.State.Status == "removing" || c.State.Status == "dead")
 }
 
 // start starts the container. verb is held. When it fails the instance is down.

@@ -120,7 +120,7 @@ func (i *Instance) Use(ctx context.Context) (runtime.Use, error) {
 		return runtime.Use{}, err
 	}
 	u := runtime.Use{
-		CPU: time.Duration(s.CPU.Usage.Total), MemoryBytes: int64(s.Memory.Usage), MemoryPeak: -1, DiskBytes: -1, Tasks: int64(s.Pids.Current), //nolint:gosec // figures of a host
+		CPU: time.Duration(s.CPU.Usage.Total), MemoryBytes: int64(s.Memory.Usage), MemoryPeak: -1, DiskBytes: -1, Tasks: max(0, int64(s.Pids.Current)-agentThreads), //nolint:gosec // figures of a host
 	}
 	if s.Memory.Max > 0 {
 		u.MemoryPeak = int64(s.Memory.Max) //nolint:gosec // as above

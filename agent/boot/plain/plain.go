@@ -50,7 +50,10 @@ type Config struct {
 	Workspace   string `json:"workspace,omitempty"`     // "": /workspace
 	MaxLogBytes int64  `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
 	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
-	Version     string `json:"version,omitempty"`       // told by a ping
+	// Threads are made at the start and kept, where commands could leave no process over: Go's runtime
+	// ends the agent when it cannot have a thread for a system call that takes long.
+	Threads int    `json:"threads,omitempty"`
+	Version string `json:"version,omitempty"` // told by a ping
 }
 
 // maxConfig bounds the file, in bytes.
@@ -87,6 +90,7 @@ func Serve(ctx context.Context, file string) error {
 			return err
 		}
 	}
+	makeThreads(c.Threads)
 	s := server.New(opts)
 	ended := make(chan error, 1)
 	go func() { ended <- c.serve(ctx, s, listeners, stream) }()
@@ -156,6 +160,9 @@ func read(file string) (*Config, error) {
 	if c.Socket == "" && c.Address == "" && !c.Stdio {
 		return nil, errors.New("the configuration is not valid: neither socket, address nor stdio says where to serve")
 	}
+	if c.Threads < 0 || c.Threads > maxThreads {
+		return nil, fmt.Errorf("the configuration is not valid: threads: %d is not 0 to %d", c.Threads, maxThreads)
+	}
 	switch own := uint32(os.Geteuid()); { //nolint:gosec // a user id
 	case c.UID == 0:
 		return nil, errors.New("the configuration is not valid: uid: commands run as root only where they ask for it")
@@ -209,7 +216,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 	o := server.Options{
 		User: view, Log: log, Workspace: workspace,
 		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
-		MaxLogBytes: c.MaxLogBytes, Version: c.Version, Score: commandScore,
+		MaxLogBytes: c.MaxLogBytes, Version: c.Version, Score: commandScore, Threads: c.Threads,
 		OOMKills: oomKills(), PidsRefusals: pidsRefusals(),
 		Lacks: map[string]string{
 			wire.LackOOMCause:       "the agent cannot read the counters of its limits: what runs out of memory is told as killed by a signal",
