@@ -14,19 +14,22 @@ import (
 )
 
 // How long the end of a stream is held back that may be the beginning of a value to be
-// masked. At a terminal somebody waits to see what was typed, and a prompt.
+// masked. At a terminal somebody waits to see what was typed, and a prompt. What is likelyDepth bytes
+// of a value or more is hardly anything else, and the program that writes it may have lost its processor.
 const (
 	redactPatience         = 50 * time.Millisecond
 	terminalRedactPatience = 10 * time.Millisecond
+	likelyRedactPatience   = time.Second
+	likelyDepth            = 8
 )
 
 // redaction keeps values out of one stream, before it is logged. The stream's readMu guards it.
 type redaction struct {
 	mask     *redact.Stream
-	patience time.Duration
-	held     []byte      // of the stream's end: what may be the beginning of a value
-	since    time.Time   // when the first byte of it came
-	timer    *time.Timer // releases it; nil: it was never needed
+	patience time.Duration // with less than likelyDepth bytes
+	held     []byte        // of the stream's end: what may be the beginning of a value
+	since    time.Time     // when the first byte of it came
+	timer    *time.Timer   // releases it; nil: it was never needed
 }
 
 // redactStreams has the values kept out of each stream of a new process. Without values it
@@ -66,10 +69,19 @@ func (p *process) redactOutput(st *stream, b []byte) {
 			v.timer.Stop()
 		}
 	case v.timer == nil:
-		v.timer = time.AfterFunc(v.patience, func() { p.logLate(st) })
+		v.timer = time.AfterFunc(v.left(), func() { p.logLate(st) })
 	default:
-		v.timer.Reset(v.patience - time.Since(v.since))
+		v.timer.Reset(v.left())
 	}
+}
+
+// left returns how much longer what is held waits for more.
+func (v *redaction) left() time.Duration {
+	patience := v.patience
+	if len(v.held) >= likelyDepth {
+		patience = likelyRedactPatience
+	}
+	return patience - time.Since(v.since)
 }
 
 // logLate logs what was held back for long enough: the program has written nothing
@@ -82,7 +94,7 @@ func (p *process) logLate(st *stream) {
 	if len(v.held) == 0 {
 		return
 	}
-	if left := v.patience - time.Since(v.since); left > 0 {
+	if left := v.left(); left > 0 {
 		v.timer.Reset(left)
 		return
 	}
