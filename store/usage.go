@@ -30,7 +30,8 @@ type Usage interface {
 	PutMeter(m *UsageMeter) error
 	// DeleteMeter removes that of a sandbox; one that is not there is no error.
 	DeleteMeter(id sandbox.ID) error
-	// Meters returns meters by the ids of their sandboxes: of a project ("": of all), with a greater id than after, at most limit.
+	// Meters returns meters by the ids of their sandboxes: of those that are on record in a project ("": all), with a greater id
+	// than after, at most limit. Of a project it reads no others.
 	Meters(project string, after sandbox.ID, limit int) ([]*UsageMeter, error)
 }
 

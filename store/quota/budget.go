@@ -79,6 +79,25 @@ func readMonth(tx store.Tx, name string, begin time.Time) (m month, err error) {
 	}
 }
 
+// readMonth is readMonth with the meters of sandboxes that the transaction has deleted, which are deleted behind them: until
+// then they count, and no list has them.
+func (t *keptTx) readMonth(name string, begin time.Time) (month, error) {
+	m, err := readMonth(t.Tx, name, begin)
+	if err != nil {
+		return m, err
+	}
+	for _, id := range t.gone {
+		one, err := t.Tx.Usage().Meter(id)
+		if err != nil {
+			return m, err
+		}
+		if one != nil && one.Project == name {
+			m.meter(one, 1)
+		}
+	}
+	return m, nil
+}
+
 // Spent returns what a project has used of its budgets in the month of a time, until then: CPUSeconds and MemorySeconds.
 func Spent(tx store.Tx, name string, now time.Time) (project.Amounts, error) {
 	begin, _ := project.Month(now)
@@ -104,7 +123,7 @@ func (t *keptTx) afford(p *project.Project) error {
 	m, known := t.month(p.Name)
 	if !known || !m.begin.Equal(begin) {
 		var err error
-		if m, err = readMonth(t.Tx, p.Name, begin); err != nil {
+		if m, err = t.readMonth(p.Name, begin); err != nil {
 			return err
 		}
 		t.own.setMonth(p.Name, m)

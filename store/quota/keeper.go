@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/access/project"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
 
@@ -112,8 +113,9 @@ func (k *Keeper) update(ctx context.Context, fn func(*keptTx) error) error {
 type keptTx struct {
 	store.Tx
 	k       *Keeper
-	own     ledger // what it has read and changed
-	changed bool   // a project's record
+	own     ledger       // what it has read and changed
+	changed bool         // a project's record
+	gone    []sandbox.ID // sandboxes that it deleted
 }
 
 // end has the keeper know what was committed. What is not sure to be one or the other it reads again.

@@ -66,6 +66,7 @@ type dicer struct {
 	boxes     []*sandbox.Sandbox
 	snapshots []*sandbox.Snapshot
 	volumes   []*sandbox.Volume
+	gone      []sandbox.ID // deleted in the transaction that goes on, with meters yet
 	n         int
 	now       time.Time
 }
@@ -104,6 +105,7 @@ func (d *dicer) change(tx store.Tx) (undo func(), err error) {
 		if err := tx.Sandboxes().Delete(d.boxes[i].ID); err != nil {
 			return undo, err
 		}
+		d.gone = append(d.gone, d.boxes[i].ID)
 		d.boxes = append(d.boxes[:i:i], d.boxes[i+1:]...)
 	case kind == 6:
 		s := &sandbox.Snapshot{ID: sandbox.NewID(), Project: d.project(), Sandbox: "box", Auto: d.dice.IntN(3) == 0, State: []sandbox.SnapshotState{sandbox.SnapshotCreating, sandbox.SnapshotReady}[d.dice.IntN(2)], CreatedAt: d.now}
@@ -202,6 +204,7 @@ func TestWhatIsAddedUpIsWhatIsOnRecord(t *testing.T) {
 					err = given
 				}
 			}()
+			d.gone = nil
 			return k.Store().Update(ctx, func(tx store.Tx) error {
 				for range 1 + d.dice.IntN(4) {
 					u, err := d.change(tx)
@@ -210,6 +213,11 @@ func TestWhatIsAddedUpIsWhatIsOnRecord(t *testing.T) {
 						return err
 					}
 					if err := d.meters(tx); err != nil {
+						return err
+					}
+				}
+				for _, id := range d.gone { // at the end, as the recorder of usage does
+					if err := tx.Usage().DeleteMeter(id); err != nil {
 						return err
 					}
 				}

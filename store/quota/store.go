@@ -134,6 +134,7 @@ func (q keptSandboxes) Update(s *sandbox.Sandbox) error {
 }
 
 func (q keptSandboxes) Delete(id sandbox.ID) error {
+	q.t.gone = append(q.t.gone, id)
 	if !q.t.anySum() {
 		return q.Sandboxes.Delete(id)
 	}

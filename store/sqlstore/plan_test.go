@@ -222,6 +222,8 @@ func TestPlans(t *testing.T) {
 			"AnswerRequest":  {answerRequest, "SEARCH requests USING INDEX requests_id (id=?)"},
 			"LastRequest":    {lastRequest, "SEARCH requests USING COVERING INDEX requests_project (project=?)"},
 			"PruneUsage":     {pruneUsage, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project=? AND hour<?); SCALAR SUBQUERY 2; CO-ROUTINE oldest; SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project=? AND hour<?); SEARCH oldest"},
+			"AllMeters":      {allMeters, "SEARCH usage_meters USING INDEX sqlite_autoindex_usage_meters_1 (sandbox>?)"},
+			"MetersOf":       {metersOf, "SEARCH usage_meters USING INDEX sqlite_autoindex_usage_meters_1 (sandbox=?); LIST SUBQUERY 1; SEARCH sandboxes USING COVERING INDEX sandboxes_project (project=?)"},
 			"UsageFrom":      {usageFrom, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project>?)"},
 			"Taken":          {takenOf, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
 			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},

@@ -31,8 +31,11 @@ const (
 	putMeter     = "INSERT INTO usage_meters (" + meterColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)" +
 		" ON CONFLICT (sandbox) DO UPDATE SET project = excluded.project, token = excluded.token, cpu = excluded.cpu, memory_mb = excluded.memory_mb," +
 		" disk_mb = excluded.disk_mb, running = excluded.running, kept = excluded.kept, run = excluded.run, run_until = excluded.run_until, disk_until = excluded.disk_until"
-	usageFrom   = "SELECT project FROM usage WHERE project >= $1 ORDER BY project LIMIT 1"
-	pruneUsage  = "DELETE FROM usage WHERE project = $1 AND hour <= (SELECT MAX(hour) FROM (SELECT hour FROM usage WHERE project = $2 AND hour < $3 ORDER BY hour LIMIT $4) AS oldest)"
+	usageFrom  = "SELECT project FROM usage WHERE project >= $1 ORDER BY project LIMIT 1"
+	pruneUsage = "DELETE FROM usage WHERE project = $1 AND hour <= (SELECT MAX(hour) FROM (SELECT hour FROM usage WHERE project = $2 AND hour < $3 ORDER BY hour LIMIT $4) AS oldest)"
+	allMeters  = "SELECT " + meterColumns + " FROM usage_meters WHERE sandbox > $1 ORDER BY sandbox LIMIT $2"
+	// By the records' index: one of its own would be one more page of each create and delete.
+	metersOf    = "SELECT " + meterColumns + " FROM usage_meters WHERE sandbox IN (SELECT id FROM sandboxes WHERE project = $1 AND id > $2) ORDER BY sandbox LIMIT $3"
 	deleteMeter = "DELETE FROM usage_meters WHERE sandbox = $1"
 )
 
@@ -166,14 +169,11 @@ func (q usage) DeleteMeter(id sandbox.ID) error {
 }
 
 func (q usage) Meters(project string, after sandbox.ID, limit int) (all []*store.UsageMeter, err error) {
-	var w where
+	text, args := allMeters, []any{string(after), int64(limit)}
 	if project != "" {
-		w.and("project = " + w.arg(project))
+		text, args = metersOf, []any{project, string(after), int64(limit)}
 	}
-	if after != "" {
-		w.and("sandbox > " + w.arg(string(after)))
-	}
-	err = q.tx.each("SELECT "+meterColumns+" FROM usage_meters"+w.String()+" ORDER BY sandbox LIMIT "+strconv.Itoa(limit), w.args, func(scan func(...any) error) error {
+	err = q.tx.each(text, args, func(scan func(...any) error) error {
 		var r meterRow
 		if err := scan(r.dest()...); err != nil {
 			return err

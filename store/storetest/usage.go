@@ -127,6 +127,14 @@ func usageMeters(t *testing.T, open func(*testing.T) store.Store) {
 		if err := tx.Usage().PutMeter(one); err != nil {
 			return err
 		}
+		for n, project := range map[int]string{2: "b", 3: "a", 4: "a"} { // the last has no meter
+			other := box(n)
+			other.Project = project
+			if err := tx.Sandboxes().Insert(other); err != nil {
+				return err
+			}
+		}
+		b.Project = "a"
 		return tx.Sandboxes().Insert(b)
 	})
 	view(t, s, func(tx store.Tx) error {
@@ -149,6 +157,9 @@ func usageMeters(t *testing.T, open func(*testing.T) store.Store) {
 	list("all", "", 0, 10, one, two, three)
 	list("a page", "", 1, 1, two)
 	list("of a project", "a", 0, 10, one, three)
+	list("of a project after one", "a", 1, 10, three)
+	list("a page of a project", "a", 0, 1, one)
+	list("of a project that there is not", "c", 0, 10)
 	view(t, s, func(tx store.Tx) error {
 		got, err := tx.Usage().Tallied(b.ID, b.Revision)
 		wantSame(t, "figures", got, store.Tallied{Commands: b.ExecCount, Uploaded: b.BytesUploaded, Downloaded: b.BytesDownloaded, ExecTime: b.ExecTime})
