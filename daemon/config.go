@@ -182,6 +182,7 @@ type PoolConfig struct {
 	Name     string  `yaml:"name"`      // "": the image's, or recent
 	Image    string  `yaml:"image"`     // "": the images that the last creates asked for
 	Template string  `yaml:"template"`  // one of Templates, whose image and limits it has
+	Size     string  `yaml:"size"`      // one of the sizes; cpu_cores and memory_mb go before it
 	CPU      float64 `yaml:"cpu_cores"` // limits that are left out are the defaults'
 	MemoryMB int     `yaml:"memory_mb"`
 	DiskMB   int     `yaml:"disk_mb"`
@@ -464,20 +465,4 @@ type MaxLimits struct {
 	MemoryMB int     `yaml:"memory_mb"`
 	DiskMB   int     `yaml:"disk_mb"`
 	Pids     int     `yaml:"pids"`
-}
-
-// pools returns the pools in the engine's form. The engine checks them.
-func (c *Config) pools() ([]prewarm.Pool, error) {
-	out := make([]prewarm.Pool, len(c.Pools))
-	for n, p := range c.Pools {
-		p, err := c.ofTemplate(p)
-		if err != nil {
-			return nil, err
-		}
-		out[n] = prewarm.Pool{
-			Name: p.Name, Image: p.Image, Template: p.Template, Min: p.Min, Max: p.Max, Refill: p.Refill,
-			Limits: sandbox.Limits{CPU: p.CPU, MemoryMB: p.MemoryMB, DiskMB: p.DiskMB, Pids: p.Pids},
-		}
-	}
-	return out, nil
 }

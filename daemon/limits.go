@@ -6,6 +6,7 @@ package daemon
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 
@@ -56,12 +57,39 @@ func (c *Config) sizes() sandbox.Sizes {
 	return all
 }
 
+// sized returns limits with what a size says where they say nothing; the error is about field.
+func (c *Config) sized(field, size string, l sandbox.Limits) (sandbox.Limits, error) {
+	l, err := c.sizes().Fill(size, l)
+	if err != nil {
+		return l, fault.InvalidField(field+".size", "%s", fault.As(err).Fields[0].Message)
+	}
+	return l, nil
+}
+
+// checkSized checks the sizes that templates and pools name.
+func (c *Config) checkSized() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Templates)) {
+		if _, err := c.sized("templates."+sandbox.Clip(name, 40), c.Templates[name].Size, sandbox.Limits{}); err != nil {
+			return err
+		}
+	}
+	for _, p := range c.Pools {
+		if _, err := c.sized("pools", p.Size, sandbox.Limits{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkLimits checks the defaults and the sizes, and that the maximum is not below the defaults.
 func (c *Config) checkLimits() error {
 	if err := c.Limits().Check(); err != nil {
 		return err
 	}
 	if err := c.sizes().Check("sizes"); err != nil {
+		return err
+	}
+	if err := c.checkSized(); err != nil {
 		return err
 	}
 	most := c.most(sandbox.MaxCPU, sandbox.MaxMemoryMB)

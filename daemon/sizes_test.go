@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/network/permit"
 	"sandpit.dev/sandbox"
 )
 
@@ -40,11 +41,28 @@ func TestTheOperatorChangesSizes(t *testing.T) {
 	if got := shipped.sizes(); !slices.Equal(got, sandbox.DefaultSizes()) {
 		t.Errorf("as shipped: got %v", got)
 	}
+	c = withFile(t, `
+templates: {web: {image: python, size: large, memory_mb: 512}}
+pools: [{image: python, size: small, disk_mb: 64, min: 1}, {template: web, min: 1}]`)
+	if err := c.Check(); err != nil {
+		t.Fatal(err)
+	}
+	specs, err := c.specs(permit.Rules{})
+	if err != nil || specs["web"].Limits != (sandbox.Limits{CPU: 4, MemoryMB: 512}) {
+		t.Errorf("the template: got %+v, %v", specs["web"].Limits, err)
+	}
+	pools := poolsOf(t, *c)
+	if got := []sandbox.Limits{pools[0].Limits, pools[1].Limits}; !slices.Equal(got, []sandbox.Limits{{CPU: 1, MemoryMB: 1024, DiskMB: 64}, {CPU: 4, MemoryMB: 512}}) {
+		t.Errorf("the pools: got %+v", got)
+	}
 	for text, field := range map[string]string{
-		"sizes: {small: {}, medium: {}, large: {}}":        "sizes",
-		"sizes: {Huge: {cpu_cores: 8, memory_mb: 16384}}":  "sizes.Huge",
-		"sizes: {huge: {cpu_cores: 8}}":                    "sizes.huge.memory_mb",
-		"sizes: {huge: {cpu_cores: 1e3, memory_mb: 4096}}": "sizes.huge.cpu_cores",
+		"templates: {web: {size: huge}}":                     "templates.web.size",
+		"pools: [{size: huge, min: 1}]":                      "pools.size",
+		"sizes: {small: {}}\npools: [{size: small, min: 1}]": "use medium, large",
+		"sizes: {small: {}, medium: {}, large: {}}":          "sizes",
+		"sizes: {Huge: {cpu_cores: 8, memory_mb: 16384}}":    "sizes.Huge",
+		"sizes: {huge: {cpu_cores: 8}}":                      "sizes.huge.memory_mb",
+		"sizes: {huge: {cpu_cores: 1e3, memory_mb: 4096}}":   "sizes.huge.cpu_cores",
 	} {
 		err := withFile(t, text).Check()
 		if e := fault.As(err); e.Code != fault.Invalid || !strings.Contains(e.Message, field) {

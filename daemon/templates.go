@@ -24,6 +24,7 @@ import (
 type TemplateConfig struct {
 	Description string            `yaml:"description"`
 	Image       string            `yaml:"image"`     // "": the default image
+	Size        string            `yaml:"size"`      // one of the sizes; cpu_cores and memory_mb go before it
 	CPU         float64           `yaml:"cpu_cores"` // limits that are left out are the defaults'
 	MemoryMB    int               `yaml:"memory_mb"`
 	DiskMB      int               `yaml:"disk_mb"`
@@ -51,8 +52,12 @@ func (c TemplateConfig) limits() sandbox.Limits {
 func (c *Config) specs(rules permit.Rules) (map[string]template.Spec, error) {
 	out := make(map[string]template.Spec, len(c.Templates))
 	for name, t := range c.Templates {
+		limits, err := c.sized("templates."+name, t.Size, t.limits())
+		if err != nil {
+			return nil, err
+		}
 		sp := template.Spec{
-			Description: t.Description, Image: t.Image, Limits: t.limits(), Env: t.Env, ForSkills: t.ForSkills,
+			Description: t.Description, Image: t.Image, Limits: limits, Env: t.Env, ForSkills: t.ForSkills,
 			Start: sandbox.Start{Command: t.Start, Ready: sandbox.Probe{Command: t.Ready.Command, Port: t.Ready.Port, Interval: t.Ready.Interval, Timeout: t.Ready.Timeout}},
 		}
 		if t.Network != "" {
@@ -136,13 +141,13 @@ func (c *Config) ofTemplate(p PoolConfig) (PoolConfig, error) {
 	if !ok {
 		return p, fault.InvalidField("pools.template", "there is no template %q in the configuration", sandbox.Clip(p.Template, 80))
 	}
-	if p.Image != "" && p.Image != t.Image || p.CPU != 0 || p.MemoryMB != 0 || p.DiskMB != 0 || p.Pids != 0 {
+	if p.Image != "" && p.Image != t.Image || p.Size != "" || p.limits() != (sandbox.Limits{}) {
 		return p, fault.InvalidField("pools.template", "says the image and the limits of the pool of %q; leave them out", sandbox.Clip(p.Template, 80))
 	}
 	if t.Image == "" {
 		return p, fault.InvalidField("pools.template", "%q names no image, and a pool is of one; name it in the template", sandbox.Clip(p.Template, 80))
 	}
-	p.Image, p.CPU, p.MemoryMB, p.DiskMB, p.Pids = t.Image, t.CPU, t.MemoryMB, t.DiskMB, t.Pids
+	p.Image, p.Size, p.CPU, p.MemoryMB, p.DiskMB, p.Pids = t.Image, t.Size, t.CPU, t.MemoryMB, t.DiskMB, t.Pids
 	if p.Name == "" {
 		p.Name = p.Template
 	}

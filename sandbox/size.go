@@ -60,6 +60,18 @@ func (t Sizes) Named(name string) (Size, error) {
 	return Size{}, fault.InvalidField("size", "%q is not valid; use %s", Clip(name, 80), strings.Join(t.Names(), ", "))
 }
 
+// Fill gives limits the CPU and the memory of a size where they have none; "" is no size.
+func (t Sizes) Fill(name string, l Limits) (Limits, error) {
+	if name == "" {
+		return l, nil
+	}
+	s, err := t.Named(name)
+	if err != nil {
+		return l, err
+	}
+	return l.Or(Limits{CPU: s.CPU, MemoryMB: s.MemoryMB}), nil
+}
+
 // Names lists the names.
 func (t Sizes) Names() []string {
 	all := make([]string, len(t))

@@ -31,6 +31,26 @@ func TestSizesAreFoundByNameAndByLimits(t *testing.T) {
 	}
 }
 
+func TestASizeFillsInWhatLimitsDoNotSay(t *testing.T) {
+	all := DefaultSizes()
+	for _, row := range []struct {
+		size       string
+		given, got Limits
+	}{
+		{"large", Limits{DiskMB: 7}, Limits{CPU: 4, MemoryMB: 8192, DiskMB: 7}},
+		{"large", Limits{MemoryMB: 512}, Limits{CPU: 4, MemoryMB: 512}},
+		{"small", Limits{CPU: 2, MemoryMB: 512}, Limits{CPU: 2, MemoryMB: 512}},
+		{"", Limits{CPU: 2}, Limits{CPU: 2}},
+	} {
+		if got, err := all.Fill(row.size, row.given); err != nil || got != row.got {
+			t.Errorf("%q over %+v: got %+v, %v, want %+v", row.size, row.given, got, err, row.got)
+		}
+	}
+	if _, err := all.Fill("huge", Limits{}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("of no size: got %v", err)
+	}
+}
+
 func TestATableOfSizesIsChecked(t *testing.T) {
 	for field, bad := range map[string]Sizes{
 		"sizes":               {},

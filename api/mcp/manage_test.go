@@ -65,6 +65,10 @@ func TestUpdateSandbox(t *testing.T) {
 
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box"}, "say what shall change")
 	h.wrong(t, "update_sandbox", arguments{"memory_mb": 100}, "argument sandbox is missing")
+	if got := structured[handle](t, call(t, s, "update_sandbox", arguments{"sandbox": "box", "size": "large", "memory_mb": 900})); got.CPUs != 4 || got.MemoryMB != 900 {
+		t.Errorf("got %v CPU and %d MiB, want 4 and 900", got.CPUs, got.MemoryMB)
+	}
+	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "size": "huge"}, `argument size "huge" is not valid; use small, medium, large`)
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "memory_mb": 1}, "argument memory_mb 1 is outside")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "none", "pids": 10}, "error (not_found)", "there is: box", "create_sandbox")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "idle_action": "burn"}, "not one of stop, pause")

@@ -69,12 +69,24 @@ func TestDaytonaToolsList(t *testing.T) {
 }
 
 // What a client of Daytona's sends: names and what must not be missing.
+func TestASizeOfDaytonasCreate(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s, _ := h.daytona()
+	newDaytona(t, s, arguments{"name": "sized", "size": "medium", "memory": 1})
+	if got := structured[handle](t, call(t, h.alice(), "create_sandbox", arguments{"name": "sized"})); got.Created || got.CPUs != 2 || got.MemoryMB != 1024 {
+		t.Errorf("got %v CPU and %d MiB, want 2 and 1024", got.CPUs, got.MemoryMB)
+	}
+	refused(t, s, "create_sandbox", arguments{"size": "huge"}, `argument size "huge" is not valid; use small, medium, large`)
+}
+
 func TestDaytonaSchemas(t *testing.T) {
 	t.Parallel()
 	asked := map[string]struct{ required, optional []string }{
 		"create_sandbox": {nil, []string{
 			"id", "name", "target", "snapshot", "user", "env", "labels", "public", "cpu", "gpu", "memory", "disk", "autoStopInterval",
 			"ttlMinutes", "autoPauseInterval", "autoArchiveInterval", "autoDeleteInterval", "volumes", "buildInfo", "networkBlockAll", "networkAllowList",
+			"size", // ours alone
 		}},
 		"destroy_sandbox": {[]string{"id"}, nil},
 		"execute_command": {[]string{"id", "command"}, nil},

@@ -41,6 +41,7 @@ type handle struct {
 	State     string
 	Workdir   string
 	Network   string
+	CPUs      float64
 	MemoryMB  int    `json:"memory_mb"`
 	ExpiresAt string `json:"expires_at"`
 }
@@ -55,8 +56,9 @@ func TestCreateSandbox(t *testing.T) {
 			t.Errorf("got %d MiB, want 4096", got.MemoryMB)
 		}
 		h.wrong(t, "create_sandbox", arguments{"size": "huge"}, `argument size "huge" is not valid; use small, medium, large`)
-		h.wrong(t, "create_sandbox", arguments{"size": "small", "memory_mb": 512}, "argument memory_mb disagrees with size, which is 1024 MiB")
-		h.wrong(t, "create_sandbox", arguments{"size": "small", "cpus": 2}, "argument cpus disagrees with size, which is 1 CPU")
+		if got := structured[handle](t, call(t, s, "create_sandbox", arguments{"size": "medium", "memory_mb": 512})); got.MemoryMB != 512 || got.CPUs != 2 {
+			t.Errorf("got %v CPU and %d MiB, want 2 and 512", got.CPUs, got.MemoryMB)
+		}
 	})
 
 	t.Run("GivesAHandleThatIsCompleteByItself", func(t *testing.T) {

@@ -23,7 +23,10 @@ import (
 )
 
 // shelf is a keeper of one image, which sandboxes of two projects use.
-type shelf struct{ asked []any }
+type shelf struct {
+	asked []any
+	pool  images.PoolChange // the last one
+}
 
 func (s *shelf) Push(_ context.Context, _ access.Caller, name, reference string, tell func(sent, total int64)) (images.Pushed, error) {
 	s.asked = append(s.asked, name, reference)
@@ -155,6 +158,7 @@ func (s *shelf) Pools(_ context.Context, _ access.Caller, name string) (string, 
 }
 
 func (s *shelf) ChangePool(ctx context.Context, c access.Caller, p images.PoolChange) (string, []prewarm.PoolInfo, error) {
+	s.pool = p
 	s.asked = append(s.asked, p)
 	return s.Pools(ctx, c, p.Image)
 }

@@ -7,10 +7,11 @@ import (
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/update"
+	"sandpit.dev/sandbox"
 )
 
 // patch makes the engine's patch out of all spellings of an update.
-func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (update.Patch, error) {
+func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox, sizes sandbox.Sizes) (update.Patch, error) {
 	var p update.Patch
 	p.Key = httpapi.Either(sp, "key", b.Key, "session_key", b.SessionKey)
 	if env := httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
@@ -19,9 +20,9 @@ func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox) (update.Patch, error) {
 	if b.Metadata != nil {
 		p.Metadata = &b.Metadata
 	}
-	cpu := httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU)
-	limits(sp, cpu, b.MemoryMB, b.DiskMB, b.Pids)
-	p.CPU, p.MemoryMB, p.DiskMB, p.Pids = cpu, b.MemoryMB, b.DiskMB, b.Pids
+	cpu, memory := size(sp, sizes, b.Size, httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB)
+	limits(sp, cpu, memory, b.DiskMB, b.Pids)
+	p.CPU, p.MemoryMB, p.DiskMB, p.Pids = cpu, memory, b.DiskMB, b.Pids
 	p.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	p.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
 	p.ArchiveAfter = clock(sp, "archive_after_seconds", b.ArchiveAfterSeconds, 0)

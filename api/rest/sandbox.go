@@ -5,7 +5,6 @@ package rest
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"sandpit.dev/api/httpapi"
@@ -86,10 +85,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 			sp.Take(err)
 		}
 	}
-	cpu, memory := httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB
-	if b.Size != nil {
-		cpu, memory = size(sp, sizes, *b.Size, cpu, memory)
-	}
+	cpu, memory := size(sp, sizes, b.Size, httpapi.Either(sp, "cpu_cores", b.CPUCores, "cpu", b.CPU), b.MemoryMB)
 	r.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.IdleTimeout = clock(sp, "idle_timeout_seconds", b.IdleTimeoutSeconds, 0)
 	r.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
@@ -120,20 +116,23 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 	return r, sp.Err()
 }
 
-// size turns a size into limits; limits that are given beside it must agree.
-func size(sp *httpapi.Spellings, sizes sandbox.Sizes, name string, cpu *float64, memory *int) (*float64, *int) {
-	s, err := sizes.Named(name)
+// size turns a size into limits, where none are given beside it.
+func size(sp *httpapi.Spellings, sizes sandbox.Sizes, name *string, cpu *float64, memory *int) (*float64, *int) {
+	if name == nil {
+		return cpu, memory
+	}
+	s, err := sizes.Named(*name)
 	if err != nil {
 		sp.Take(err)
 		return cpu, memory
 	}
-	if cpu != nil && *cpu != s.CPU {
-		sp.Disagree("size", fmt.Sprintf("%s (%v cores)", name, s.CPU), sp.Name("cpu_cores"), *cpu)
+	if cpu == nil {
+		cpu = &s.CPU
 	}
-	if memory != nil && *memory != s.MemoryMB {
-		sp.Disagree("size", fmt.Sprintf("%s (%d MiB)", name, s.MemoryMB), "memory_mb", *memory)
+	if memory == nil {
+		memory = &s.MemoryMB
 	}
-	return &s.CPU, &s.MemoryMB
+	return cpu, memory
 }
 
 // limits checks those that are given: a zero, which is "the default" to the
@@ -175,7 +174,7 @@ type updateSandbox struct {
 
 func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1.Sandbox, error) {
 	var sp httpapi.Spellings
-	p, err := patch(&sp, &in.Body)
+	p, err := patch(&sp, &in.Body, a.SizeTable())
 	if err != nil {
 		return v1.Sandbox{}, err
 	}

@@ -69,11 +69,29 @@ func TestCreate(t *testing.T) {
 		if l := want[v1.SandboxLimits](h, 200, "GET", "/v1/limits", nil); len(l.Sizes) != 1 || l.Sizes[0] != (v1.Size{Name: "tiny", CPUCores: 0.5, MemoryMB: 128}) {
 			t.Errorf("got %v", l.Sizes)
 		}
-		for _, body := range []object{{"size": "small"}, {"size": "tiny", "memory_mb": 129}, {"size": "tiny", "cpu": 1}, {"size": ""}} {
-			p := want[v1.Problem](h, 422, "POST", "/v1/sandboxes", body)
-			if p.Code != "invalid" || !strings.Contains(p.Detail, "tiny") {
-				t.Errorf("%v: got %s: %s", body, p.Code, p.Detail)
+		for _, body := range []object{{"size": "small"}, {"size": ""}} {
+			for method, path := range map[string]string{"POST": "/v1/sandboxes", "PATCH": "/v1/sandboxes/k"} {
+				p := want[v1.Problem](h, 422, method, path, body)
+				if p.Code != "invalid" || !strings.Contains(p.Detail, "tiny") {
+					t.Errorf("%s %v: got %s: %s", method, body, p.Code, p.Detail)
+				}
 			}
+		}
+	})
+	t.Run("NumbersGoBeforeASize", func(t *testing.T) {
+		h := open(t)
+		is := func(s v1.Sandbox, cpu float64, memory int) {
+			t.Helper()
+			if s.CPUCores != cpu || s.MemoryMB != memory {
+				t.Errorf("got %v cores and %d MiB, want %v and %d", s.CPUCores, s.MemoryMB, cpu, memory)
+			}
+		}
+		is(want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "k", "size": "medium", "cpu": 0.5, "disk_mb": 100}), 0.5, 4096)
+		is(want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/k", object{"size": "small"}), 1, 1024)
+		is(want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/k", object{"size": "large", "memory_mb": 2048}), 4, 2048)
+		s := want[v1.Sandbox](h, 200, "PATCH", "/v1/sandboxes/k", object{"size": "small", "cpu_cores": 3, "memory_mb": 512})
+		if is(s, 3, 512); s.DiskMB != 100 {
+			t.Errorf("got a disk of %d MiB, which no size is about", s.DiskMB)
 		}
 	})
 	t.Run("AKnownKeyGivesThatSandbox", func(t *testing.T) {

@@ -65,10 +65,7 @@ func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate, sizes sandbox.
 	if b.FromSnapshot != nil && r.From == "" {
 		sp.Add("from_snapshot", "is empty; leave it out for an image")
 	}
-	cpu, memory := b.CPUCores, b.MemoryMB
-	if b.Size != nil {
-		cpu, memory = size(sp, sizes, *b.Size, cpu, memory)
-	}
+	cpu, memory := size(sp, sizes, b.Size, b.CPUCores, b.MemoryMB)
 	r.Spec.Limits = limits(sp, cpu, memory, b.DiskMB, b.Pids)
 	r.Spec.Network = networkPolicy(sp, b.Network)
 	for _, m := range mounts(sp, b.Volumes) {
@@ -264,10 +261,18 @@ func (a *API) updatePool(ctx context.Context, c *call, in *updatePool) (v1.Image
 		return v1.ImagePools{}, err
 	}
 	b := &in.Body
-	if b.Min == nil && b.Max == nil && b.Refill == nil && b.Template == nil {
-		return v1.ImagePools{}, fault.InvalidField("min", "is missing, and so are max, refill and template: nothing would change")
+	var sp httpapi.Spellings
+	cpu, memory := size(&sp, a.SizeTable(), b.Size, b.CPUCores, b.MemoryMB)
+	limits := limits(&sp, cpu, memory, b.DiskMB, b.Pids)
+	if err := sp.Err(); err != nil {
+		return v1.ImagePools{}, err
 	}
-	image, all, err := k.ChangePool(ctx, c.Caller, images.PoolChange{Image: in.Name, Pool: text0(b.Pool), Template: text0(b.Template), Min: b.Min, Max: b.Max, Refill: b.Refill})
+	if b.Min == nil && b.Max == nil && b.Refill == nil && b.Template == nil && limits == (sandbox.Limits{}) {
+		return v1.ImagePools{}, fault.InvalidField("min", "is missing, and so are max, refill, template and all limits: nothing would change")
+	}
+	image, all, err := k.ChangePool(ctx, c.Caller, images.PoolChange{
+		Image: in.Name, Pool: text0(b.Pool), Template: text0(b.Template), Limits: limits, Min: b.Min, Max: b.Max, Refill: b.Refill,
+	})
 	return imagePoolsOf(image, all), err
 }
 

@@ -5,12 +5,15 @@ package rest_test
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/rest"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/images"
+	"sandpit.dev/sandbox"
 )
 
 func TestTemplates(t *testing.T) {
@@ -78,6 +81,18 @@ func TestPoolsOfAnImage(t *testing.T) {
 	got = h.do("PATCH", "/v1/images/python/pool", v1.UpdateImagePool{Min: new(2)})
 	if got.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if want := (images.PoolChange{Image: "python", Min: new(2)}); !reflect.DeepEqual(s.pool, want) {
+		t.Errorf("asked for %+v, want %+v", s.pool, want)
+	}
+	got = h.do("PATCH", "/v1/images/python/pool", object{"pool": "big", "size": "large", "memory_mb": 2048, "pids": 100})
+	if want := (images.PoolChange{Image: "python", Pool: "big", Limits: sandbox.Limits{CPU: 4, MemoryMB: 2048, Pids: 100}}); got.StatusCode != http.StatusOK || !reflect.DeepEqual(s.pool, want) {
+		t.Errorf("%d %s: asked for %+v, want %+v", got.StatusCode, got.body, s.pool, want)
+	}
+	for body, says := range map[string]string{`{"size":"huge"}`: "use small, medium, large", `{"size":"small","disk_mb":1}`: "disk_mb"} {
+		if got = h.do("PATCH", "/v1/images/python/pool", body); got.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(string(got.body), says) {
+			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
+		}
 	}
 	if got = h.do("PATCH", "/v1/images/python/pool", v1.UpdateImagePool{Pool: new("x")}); got.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", got.StatusCode, got.body)

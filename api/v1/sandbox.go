@@ -101,7 +101,7 @@ type CreateSandbox struct {
 
 	Skills []string `json:"skills,omitzero" jsonschema:"skills to install before the answer, by id or name, at most 50: all of them, or the error; a new sandbox without a key is deleted then"`
 
-	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others"`
+	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others; what is given of the two goes before it"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	CPU      *float64 `json:"cpu,omitempty" jsonschema:"the same as cpu_cores"`
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
@@ -141,6 +141,7 @@ type UpdateSandbox struct {
 	EnvVars  map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"replaces all labels"`
 
+	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others; what is given of the two goes before it"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	CPU      *float64 `json:"cpu,omitempty" jsonschema:"the same as cpu_cores"`
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576; not less than is in use"`

@@ -70,7 +70,7 @@ type CreateTemplate struct {
 	Base         *string `json:"base,omitempty" jsonschema:"the same as image"`
 	FromSnapshot *string `json:"from_snapshot,omitempty" jsonschema:"a snapshot that has a name, by its id or as SANDBOX/NAME: the disk that its sandboxes begin with; it is not deleted before the template"`
 
-	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others"`
+	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others; what is given of the two goes before it"`
 	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
@@ -126,9 +126,14 @@ type ImagePool struct {
 
 // UpdateImagePool changes a pool, from now on and also after a restart of the server.
 type UpdateImagePool struct {
-	Pool     *string `json:"pool,omitempty" jsonschema:"its name; left out: the template's, or the image's. One that there is not is made"`
-	Template *string `json:"template,omitempty" jsonschema:"a template for all projects, of this image, whose limits it has"`
-	Min      *int    `json:"min,omitempty" jsonschema:"so many are kept ready"`
-	Max      *int    `json:"max,omitempty" jsonschema:"so many where more are asked for, at most 1000; 0: none"`
-	Refill   *int    `json:"refill,omitempty" jsonschema:"so many are made at a time"`
+	Pool     *string  `json:"pool,omitempty" jsonschema:"its name; left out: the template's, or the image's. One that there is not is made"`
+	Template *string  `json:"template,omitempty" jsonschema:"a template for all projects, of this image, whose limits it has"`
+	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others; what is given of the two goes before it. Limits that are left out stay; a template's go with it"`
+	CPUCores *float64 `json:"cpu_cores,omitempty" jsonschema:"CPU cores, 0.05 to 64"`
+	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
+	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
+	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
+	Min      *int     `json:"min,omitempty" jsonschema:"so many are kept ready"`
+	Max      *int     `json:"max,omitempty" jsonschema:"so many where more are asked for, at most 1000; 0: none"`
+	Refill   *int     `json:"refill,omitempty" jsonschema:"so many are made at a time"`
 }

@@ -157,7 +157,7 @@ func newTemplate(a *app) *cobra.Command { return templates.New(a.templates()) }
 // templates is what the commands about templates need.
 func (a *app) templates() templates.App {
 	return templates.App{
-		Client: a.client, Getenv: a.Getenv, Out: a.stdout, Err: a.stderr, Warn: a.warn, Takes: takes, Group: group, Each: a.eachName, Soon: a.soon, Images: a.completeImages,
+		Client: a.client, Getenv: a.Getenv, Out: a.stdout, Err: a.stderr, Warn: a.warn, Takes: takes, Group: group, Each: a.eachName, Soon: a.soon, Images: a.completeImages, Size: a.projects().CompleteSize,
 	}
 }
 

@@ -31,6 +31,7 @@ stopped. A memory limit under what is in use is refused.`,
 	}
 	var (
 		f            = c.Flags()
+		size         = f.String("size", "", "CPU and memory by name: small, medium or large; see sandpit limits")
 		cpu          = f.Float64("cpu", 0, "CPU cores (0.5, 2)")
 		pids         = f.Int("pids", 0, "most processes and threads")
 		memory, disk flags.Megabytes
@@ -44,6 +45,7 @@ stopped. A memory limit under what is in use is refused.`,
 	f.VarP(&volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
 	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
+	_ = c.RegisterFlagCompletionFunc("size", a.projects().CompleteSize)
 	k := flags.ClockFlags(c)
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
@@ -63,7 +65,7 @@ stopped. A memory limit under what is in use is refused.`,
 			volumes = flags.Mounts{}
 		}
 		r := v1.UpdateSandbox{
-			CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
+			Size: flags.Given(f, "size", *size), CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
 			Env: env.Value(), Metadata: labels.Value(), Volumes: volumes,
 			IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
 			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),

@@ -40,8 +40,9 @@ func (k *Keeper) poolsOf(name string) (image string, all []prewarm.PoolInfo, err
 // PoolChange is what shall become of a pool; nil fields stay.
 type PoolChange struct {
 	Image            string
-	Pool             string // its name; "": the template's, or the image's
-	Template         string // of the server, whose image and limits it keeps; "": those that it has
+	Pool             string         // its name; "": the template's, or the image's
+	Template         string         // of the server, whose image and limits it keeps; "": those that it has
+	Limits           sandbox.Limits // its sandboxes' to begin with, not beside a template; zero fields stay
 	Min, Max, Refill *int
 }
 
@@ -60,8 +61,11 @@ func (k *Keeper) ChangePool(ctx context.Context, c access.Caller, r PoolChange) 
 	if len(r.Pool) > template.MaxName {
 		return "", nil, fault.InvalidField("pool", "has %d bytes, and at most %d are allowed", len(r.Pool), template.MaxName)
 	}
-	p := prewarm.Pool{Name: r.Pool, Image: image}
+	p := prewarm.Pool{Name: r.Pool, Image: image, Limits: r.Limits}
 	if r.Template != "" {
+		if r.Limits != (sandbox.Limits{}) {
+			return "", nil, fault.InvalidField("template", "says the limits of the pool of %q; leave them out", sandbox.Clip(r.Template, 80))
+		}
 		t, err := k.poolTemplate(ctx, image, r.Template)
 		if err != nil {
 			return "", nil, err
@@ -82,7 +86,10 @@ func (k *Keeper) ChangePool(ctx context.Context, c access.Caller, r PoolChange) 
 			return "", nil, fault.New(fault.Conflict, "the pool %q keeps sandboxes of the image %q", p.Name, is.Image).WithRemedy("give this one another name")
 		}
 		if r.Template == "" {
-			p.Image, p.Limits, p.Template = is.Pool.Image, is.Limits, is.Template
+			p.Image, p.Limits = is.Pool.Image, r.Limits.Or(is.Limits)
+			if p.Limits == is.Limits {
+				p.Template = is.Template
+			}
 			if is.Recent {
 				p.Image = ""
 			}

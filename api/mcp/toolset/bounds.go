@@ -219,3 +219,16 @@ func networks(s service.Networks) []string {
 	}
 	return out
 }
+
+// Size reads the argument size into limits: its CPU and its memory, where they have none.
+func (c *Call) Size(l *sandbox.Limits) {
+	if !c.Args.Has("size") {
+		return
+	}
+	s, err := c.SizeTable().Named(c.Args.Text("size"))
+	if err != nil {
+		c.Args.Add("size", "%s", fault.As(err).Fields[0].Message)
+		return
+	}
+	*l = l.Or(sandbox.Limits{CPU: s.CPU, MemoryMB: s.MemoryMB})
+}

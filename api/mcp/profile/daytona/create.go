@@ -55,6 +55,7 @@ func create() toolset.Tool {
 			{Name: "labels", Kind: toolset.Texts, Field: "metadata", About: "Labels of your own."},
 			{Name: "public", Kind: toolset.Boolean, About: "Whether previews need no token; there are none such here."},
 			number("cpu", "CPU cores.", `,"maximum":4`, 0, 4, "cpu_cores"),
+			{Name: "size", Kind: toolset.Text, About: "CPU and memory by name: small, medium or large. Not of Daytona; cpu and memory go before it."},
 			number("gpu", "GPUs; there are none here.", `,"maximum":1`, 0, 1, ""),
 			number("memory", "Memory in GB.", `,"maximum":8`, 0, 8, "memory_mb"),
 			number("disk", "Disk in GB.", `,"maximum":10`, 0, 10, "disk_mb"),
@@ -85,6 +86,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 		},
 		TTL: toolset.Minutes(a.Number("ttlMinutes", 0)),
 	}
+	c.Size(&r.Limits)
 	clocks(a, &r)
 	recipe := origin(a, &r)
 	r.Mounts = mounts(a)

@@ -56,9 +56,7 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		},
 		TTL: toolset.Minutes(a.Number("ttl_minutes", 0)), From: a.Text("from_snapshot"), Mounts: mounts(a),
 	}
-	if name := a.Text("size"); name != "" {
-		size(c, name, &r.Limits)
-	}
+	c.Size(&r.Limits)
 	r.Network = network(a)
 	if a.Has("idle_minutes") {
 		r.IdleTimeout = new(toolset.Minutes(a.Number("idle_minutes", 0)))
@@ -115,22 +113,6 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		out.Notes = append(out.Notes, note)
 	}
 	return out, nil
-}
-
-// size reads the name of a size; what is given beside it must agree.
-func size(c *toolset.Call, name string, l *sandbox.Limits) {
-	s, err := c.SizeTable().Named(name)
-	if err != nil {
-		c.Args.Add("size", "%s", fault.As(err).Fields[0].Message)
-		return
-	}
-	if l.CPU != 0 && l.CPU != s.CPU {
-		c.Args.Add("cpus", "disagrees with size, which is %s CPU; leave one out", toolset.Decimal(s.CPU))
-	}
-	if l.MemoryMB != 0 && l.MemoryMB != s.MemoryMB {
-		c.Args.Add("memory_mb", "disagrees with size, which is %d MiB; leave one out", s.MemoryMB)
-	}
-	l.CPU, l.MemoryMB = s.CPU, s.MemoryMB
 }
 
 // createdShape is the handle that create_sandbox gives.

@@ -119,6 +119,7 @@ func updateSandbox() toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "sandbox", Kind: toolset.Text, Required: true, About: "Name or id of the sandbox.", Aliases: sandboxAliases()},
 			{Name: "new_name", Kind: toolset.Text, Field: "key", About: "Another name for it.", Aliases: []string{"key", "rename_to"}},
+			{Name: "size", Kind: toolset.Text, About: "small, medium or large: cpus and memory_mb, where they are not given."},
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB.", Aliases: []string{"disk"}},
@@ -148,6 +149,7 @@ func updateSandbox() toolset.Tool {
 
 func applyPatch(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	p := patch(c.Args)
+	resize(c, &p)
 	if p == (update.Patch{}) && len(c.Args.Bad) == 0 {
 		c.Args.Add("sandbox", "is all that is given; say what shall change, for example memory_mb")
 	}
@@ -195,6 +197,18 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "volumes", &p.Mounts, func(string) []volume.Mount { return mounts(a) })
 	p.Network = network(a)
 	return p
+}
+
+// resize reads the name of a size into what of it is not given.
+func resize(c *toolset.Call, p *update.Patch) {
+	var l sandbox.Limits
+	c.Size(&l)
+	if p.CPU == nil && l.CPU != 0 {
+		p.CPU = &l.CPU
+	}
+	if p.MemoryMB == nil && l.MemoryMB != 0 {
+		p.MemoryMB = &l.MemoryMB
+	}
 }
 
 // given sets what an argument says, if it is there.

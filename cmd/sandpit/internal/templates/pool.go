@@ -4,6 +4,7 @@
 package templates
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,15 +20,22 @@ func (a App) Pool() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pool [flags] NAME",
 		Short: "Show the pools of an image, sandboxes that run before anybody asks, or change one",
-		Long: `Show the pools of an image: sandboxes that run before anybody asks. With --min, --max, --refill or --template the
-pool of the image's name, or of --pool, is changed, or made, from now on and also after a restart of the server.`,
+		Long: `Show the pools of an image: sandboxes that run before anybody asks. With --min, --max, --refill, --template, --size
+or a limit the pool of the image's name, or of --pool, is changed, or made, from now on and also after a restart
+of the server.`,
 		Example: `  sandpit image pool python
-  sandpit image pool python --min 2 --max 8`,
+  sandpit image pool python --min 2 --max 8
+  sandpit image pool python --pool big --size large --min 1`,
 		Args: a.Takes(1, 1), ValidArgsFunction: a.Images,
 	}
 	f := c.Flags()
 	least, most, refill := f.Int("min", 0, "so many are kept ready"), f.Int("max", 0, "so many where more are asked for; 0: none"), f.Int("refill", 0, "so many are made at a time")
 	template, pool := f.String("template", "", "a template for all projects, whose limits they have"), f.String("pool", "", "the pool's name; the default is the template's, or the image's")
+	size, cpu, pids := f.String("size", "", "CPU and memory by name: small, medium or large; see sandpit limits"), f.Float64("cpu", 0, "CPU cores (0.5, 2)"), f.Int("pids", 0, "most processes and threads")
+	var memory, disk flags.Megabytes
+	f.Var(&memory, "memory", "memory (512M, 2G)")
+	f.Var(&disk, "disk", "disk (1G)")
+	_ = c.RegisterFlagCompletionFunc("size", a.Size)
 	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
@@ -35,10 +43,11 @@ pool of the image's name, or of --pool, is changed, or made, from now on and als
 			return err
 		}
 		var found *v1.ImagePools
-		if f.Changed("min") || f.Changed("max") || f.Changed("refill") || f.Changed("template") {
+		if slices.ContainsFunc([]string{"min", "max", "refill", "template", "size", "cpu", "memory", "disk", "pids"}, f.Changed) {
 			found, err = cl.UpdateImagePool(c.Context(), args[0], v1.UpdateImagePool{
 				Min: flags.Given(f, "min", *least), Max: flags.Given(f, "max", *most), Refill: flags.Given(f, "refill", *refill),
 				Template: flags.Given(f, "template", *template), Pool: flags.Given(f, "pool", *pool),
+				Size: flags.Given(f, "size", *size), CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
 			})
 		} else {
 			found, err = cl.ImagePool(c.Context(), args[0])

@@ -34,6 +34,7 @@ type App struct {
 	Each   func(names []string, do func(string) error) error
 	Soon   func(context.Context, func(context.Context, *client.Client) ([]string, error)) []string
 	Images cobra.CompletionFunc
+	Size   cobra.CompletionFunc
 }
 
 // New returns the group of commands.
@@ -92,6 +93,7 @@ what --network says.`,
 	f.BoolVar(&r.Server, "all-projects", false, "for all projects; of the server's administrator")
 	detach := f.Bool("detach", false, "do not wait for the steps")
 	_ = c.RegisterFlagCompletionFunc("image", a.Images)
+	_ = c.RegisterFlagCompletionFunc("size", a.Size)
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.Name = args[0]
