@@ -26,7 +26,7 @@ func (c *Config) values() settings.Values {
 	return settings.Values{
 		IdleTimeout: c.Defaults.IdleTimeout, Retention: c.Defaults.Retention, CommandTimeout: c.Defaults.CommandTimeout,
 		MaxSandboxes: int64(c.Quotas[project.Sandboxes.String()]), AllowRoot: c.AllowRoot, DefaultImage: c.Images.Default, AllowedImages: c.Images.Allowed, ExactImages: c.Images.Exact,
-		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default, Pools: true,
+		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default, Pools: true, PoolList: poolTexts(c.Pools),
 		LogLevel: levelName(c.Log.Level), LogRequests: c.Log.Requests, LogMCP: c.Log.MCP, LogTools: c.Log.Tools,
 	}
 }
@@ -76,6 +76,10 @@ func (f *inForce) prepare(v settings.Values) (apply func(), err error) {
 	if err := level.UnmarshalText([]byte(v.LogLevel)); err != nil || levelName(level) != v.LogLevel {
 		return nil, fault.InvalidField("log_level", "%q is not debug, info, warn or error", sandbox.Clip(v.LogLevel, 20))
 	}
+	pools, err := f.pools(v.PoolList)
+	if err != nil {
+		return nil, err
+	}
 	of, err := project.Parse("quotas", f.config.Quotas)
 	if err != nil {
 		return nil, err
@@ -88,11 +92,25 @@ func (f *inForce) prepare(v settings.Values) (apply func(), err error) {
 			f.told.Error("the records of sandboxes have another retention than the settings; the next start, or the next change, sets it again", "error", err)
 		}
 		f.engine.Pools().Enable(v.Pools)
+		pools()
 		f.log.level.Set(level)
 		f.log.requests.Store(v.LogRequests)
 		f.log.mcp.Store(v.LogMCP)
 		f.log.tools.Store(v.LogTools)
 	}, nil
+}
+
+// pools checks the setting pools, and returns what puts it in force.
+func (f *inForce) pools(texts []string) (replace func(), err error) {
+	list, err := parsePools(texts)
+	if err != nil {
+		return nil, err
+	}
+	all, err := f.config.poolsOf(list)
+	if err != nil {
+		return nil, err
+	}
+	return f.engine.Pools().Prepare(all)
 }
 
 // engineSettings is what values are to an engine and its images.

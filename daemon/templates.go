@@ -117,7 +117,7 @@ func (c *Config) poolsWith(ctx context.Context, st store.Store, images *image.St
 		}
 		p := prewarm.Pool{
 			Name: size.Name, Image: size.Image, Limits: size.Limits, Template: size.Template,
-			Min: size.Min, Max: size.Max, Refill: size.Refill, Off: size.Max == 0,
+			Min: size.Min, Max: size.Max, Refill: size.Refill, Off: size.Max == 0, ByCall: true,
 		}
 		at := slices.IndexFunc(all, func(o prewarm.Pool) bool { return named(o) == size.Name })
 		switch {

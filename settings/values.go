@@ -28,6 +28,7 @@ type Values struct {
 	MaxNetwork       string
 	DefaultNetwork   string
 	Pools            bool
+	PoolList         []string
 	LogLevel         string
 	LogRequests      bool
 	LogMCP           bool
@@ -66,6 +67,7 @@ func definitions() []definition {
 		{"max_network", All, "The widest network that a sandbox may have: off, restricted or open.", func(v *Values) any { return &v.MaxNetwork }},
 		{"default_network", New, "The network of a sandbox for which none is asked: off, open, or presets, names and addresses with commas.", func(v *Values) any { return &v.DefaultNetwork }},
 		{"pools_enabled", All, "Whether the pools keep sandboxes ready, as many as each says; false: what they have is removed.", func(v *Values) any { return &v.Pools }},
+		{"pools", All, "The pools, each by words like image=python size=small min=2 max=8; those that calls made or changed by name go before.", func(v *Values) any { return &v.PoolList }},
 		{"log_level", All, "The least level of what the log has: debug, info, warn or error.", func(v *Values) any { return &v.LogLevel }},
 		{"log_requests", All, "Whether the log has each request over HTTP.", func(v *Values) any { return &v.LogRequests }},
 		{"log_mcp", All, "Whether the log has each message of MCP clients, by its method.", func(v *Values) any { return &v.LogMCP }},

@@ -36,6 +36,7 @@ type UpdateSettings struct {
 	MaxNetwork            *string   `json:"max_network,omitempty" jsonschema:"off, restricted or open"`
 	DefaultNetwork        *string   `json:"default_network,omitempty" jsonschema:"off, open, or presets, names and addresses with commas"`
 	PoolsEnabled          *bool     `json:"pools_enabled,omitempty" jsonschema:"whether the pools keep sandboxes ready"`
+	Pools                 *[]string `json:"pools,omitempty" jsonschema:"the pools, each by the words of the file, like image=python size=small min=2 max=8; empty: none but those that calls made or changed by name"`
 	LogLevel              *string   `json:"log_level,omitempty" jsonschema:"debug, info, warn or error"`
 	LogRequests           *bool     `json:"log_requests,omitempty"`
 	LogMCP                *bool     `json:"log_mcp,omitempty"`

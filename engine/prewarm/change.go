@@ -13,6 +13,7 @@ import (
 // only Min, Max and Refill change where image, runtime and limits are the same; else what it has ready is
 // removed. commit is called once p is known to be right, and its error ends the change; nil: nothing is.
 func (s *Pools) Change(p Pool, commit func(Pool) error) error {
+	p.ByCall = true
 	next, err := s.newPool(p)
 	if err != nil {
 		return err
@@ -36,9 +37,9 @@ func (s *Pools) Change(p Pool, commit func(Pool) error) error {
 		s.list = append(slices.Clone(s.list), next)
 	case s.list[at].like(next):
 		s.list[at].Resize(next.Pool.Min, next.Pool.Max, next.Pool.Refill)
+		s.list[at].byCall = true
 	default:
-		s.list[at].Resize(0, 0, 1)
-		s.retired = append(s.retired, s.list[at])
+		s.retire(s.list[at])
 		s.list = slices.Clone(s.list)
 		s.list[at] = next
 	}
@@ -64,4 +65,65 @@ func (s *Pools) all() []*pool {
 	defer s.mu.Unlock()
 	s.retired = slices.DeleteFunc(s.retired, func(p *pool) bool { return p.empty() })
 	return slices.Concat(s.list, s.retired)
+}
+
+// retire has a pool give up what it has. The caller holds mu.
+func (s *Pools) retire(p *pool) {
+	p.Resize(0, 0, 1)
+	s.retired = append(s.retired, p)
+}
+
+// Prepare checks a list of pools, and returns what puts it in the place of those that no call made or changed: one that is
+// not in it gives up what it has, one whose image and limits stay keeps it. Those of calls stay as they are.
+func (s *Pools) Prepare(list []Pool) (replace func(), err error) {
+	next, err := s.listed(list)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	all, _ := s.merged(next)
+	s.mu.Unlock()
+	if len(all) > MaxPools {
+		return nil, fault.InvalidField("pools", "there are %d with those that calls made, and at most %d can be", len(all), MaxPools)
+	}
+	return func() {
+		s.changing.Lock()
+		defer s.changing.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all, gone := s.merged(next)
+		for i, n := range next {
+			if p := all[i]; p != n && !p.byCall {
+				p.Resize(n.Pool.Min, n.Pool.Max, n.Pool.Refill)
+			}
+		}
+		for _, p := range gone {
+			s.retire(p)
+		}
+		s.list = all
+		s.poke()
+	}, nil
+}
+
+// merged returns what the pools are with next in the place of those that are not of calls, the pools of next first and in its
+// order, and which of those that there are go. The caller holds mu.
+func (s *Pools) merged(next []*pool) (all, gone []*pool) {
+	kept := make(map[*pool]bool)
+	for _, n := range next {
+		if at := slices.IndexFunc(s.list, func(o *pool) bool { return o.Name == n.Name }); at >= 0 && (s.list[at].byCall || s.list[at].like(n)) {
+			n = s.list[at]
+			kept[n] = true
+		}
+		all = append(all, n)
+	}
+	for _, p := range s.list {
+		switch {
+		case kept[p]:
+		case p.byCall:
+			all = append(all, p)
+		default:
+			gone = append(gone, p)
+		}
+	}
+	return all, gone
 }

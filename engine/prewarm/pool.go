@@ -33,6 +33,7 @@ type Pool struct {
 	// Template is the NAME@VERSION that Image and Limits are of, for people.
 	Template string
 	Off      bool // Max may be 0: it keeps none
+	ByCall   bool // a call made it or changed it, so that no list replaces it
 }
 
 // Bounds of pools.
@@ -53,6 +54,7 @@ const (
 type pool struct {
 	Pool
 	*Stock
+	byCall bool // as Pool.ByCall began; guarded by Pools.mu
 }
 
 // newPool checks a pool and fills in what it leaves out.
@@ -84,7 +86,7 @@ func (s *Pools) newPool(p Pool) (*pool, error) {
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
-	return &pool{p, New(Options{
+	return &pool{Pool: p, byCall: p.ByCall, Stock: New(Options{
 		Image: entry.Name, Recent: p.Image == "", Runtime: p.Runtime, Limits: p.Limits,
 		Min: p.Min, Max: p.Max, Refill: p.Refill, Figures: s.core.Metrics.Pool(p.Name),
 	})}, nil

@@ -5,6 +5,7 @@ package prewarm
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,25 +46,29 @@ type Pools struct {
 
 // Open checks pools, whose limits are least where they name none and at most most, and makes
 // nothing yet: see Fill.
-func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) (*Pools, error) {
-	s := &Pools{core: c, images: images, least: least, most: most, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]use), claimed: make(map[sandbox.ID]*Entry)}
+func Open(c *core.Core, images Images, list []Pool, least, most sandbox.Limits) (s *Pools, err error) {
+	s = &Pools{core: c, images: images, least: least, most: most, wake: make(chan struct{}, 1), owned: make(map[sandbox.ID]use), claimed: make(map[sandbox.ID]*Entry)}
+	s.list, err = s.listed(list)
+	return s, err
+}
+
+// listed returns the pools of a list, checked.
+func (s *Pools) listed(list []Pool) (all []*pool, err error) {
 	if len(list) > MaxPools {
 		return nil, fault.InvalidField("pools", "there are %d; at most %d can be", len(list), MaxPools)
 	}
-	names := make(map[string]bool)
 	for _, p := range list {
 		one, err := s.newPool(p)
 		if err != nil {
 			return nil, err
 		}
-		if names[one.Name] {
+		if slices.ContainsFunc(all, func(o *pool) bool { return o.Name == one.Name }) {
 			return nil, fault.InvalidField("pools", "two are named %q", sandbox.Clip(one.Name, 40)).
 				WithRemedy("give one of them another name")
 		}
-		names[one.Name] = true
-		s.list = append(s.list, one)
+		all = append(all, one)
 	}
-	return s, nil
+	return all, nil
 }
 
 // Info returns how each pool stands.
