@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"bufio"
 	"encoding/json"
 	"encoding/pem"
 	"io"
@@ -181,10 +182,69 @@ func TestATokenThatLacksAScopeIsToldWhichOne(t *testing.T) {
 		if resp.StatusCode != 403 || resp.Header.Get("WWW-Authenticate") != want {
 			t.Errorf("without sessions: %s %q %s", resp.Status, resp.Header.Get("WWW-Authenticate"), text)
 		}
+		// A tool that only reads asks for that scope.
+		none := i.token("team-a", "nothing")
+		if resp, text := i.call(none, "list_sandboxes", `{}`); resp.StatusCode != 403 || resp.Header.Get("WWW-Authenticate") != lacks+`, scope="reader"`+place("/mcp") || !strings.Contains(text, "sandboxes:read") {
+			t.Errorf("a reading tool: %s %q %s", resp.Status, resp.Header.Get("WWW-Authenticate"), text)
+		}
+		// Of a batch, which versions before 2025-06-18 have, nothing is done.
+		opened, _ := i.ask("POST", "/mcp", reader, strings.Replace(initialize, "2025-06-18", "2025-03-26", 1))
+		session := []string{"Mcp-Session-Id", opened.Header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", "2025-03-26"}
+		const reads, writes = `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"list_sandboxes","arguments":{}}}`, `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"true"}}}`
+		for body, id := range map[string]string{"[" + reads + "," + writes + "]": `"id":4`, " \n[" + writes + "]": `"id":4`} {
+			if resp, text := i.ask("POST", "/mcp", reader, body, session...); resp.StatusCode != 403 || resp.Header.Get("WWW-Authenticate") != want || !strings.Contains(text, id) {
+				t.Errorf("%s: %s %q %s", body, resp.Status, resp.Header.Get("WWW-Authenticate"), text)
+			}
+		}
+		if resp, text := i.ask("POST", "/mcp", reader, "["+reads+"]", session...); resp.StatusCode != 200 || !strings.Contains(text, `"id":3`) {
+			t.Errorf("a batch that may be done: %s %s", resp.Status, text)
+		}
+		if resp, text := i.ask("POST", "/mcp", reader, "["+reads+",", session...); resp.StatusCode != 400 {
+			t.Errorf("half a batch: %s %s", resp.Status, text)
+		}
 		for name, token := range map[string]string{"list_sandboxes": reader, "no_such_tool": reader, "run_command": own.Token} {
 			// A token of this server's has nobody to be asked for more: the model is told by the tool.
 			if resp, text := i.call(token, name, `{}`); resp.StatusCode != 200 || name == "run_command" && !strings.Contains(text, "sandboxes:write") {
 				t.Errorf("%s: %s %s", name, resp.Status, text)
+			}
+		}
+	})
+	t.Run("OverSSE", func(t *testing.T) {
+		// A message's answer is 202 there, before anybody has read it: the tool says what lacks.
+		req, err := http.NewRequestWithContext(t.Context(), "GET", i.url+"/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Authorization", "Bearer "+reader)
+		stream, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = stream.Body.Close() }()
+		events := bufio.NewScanner(stream.Body)
+		next := func() string {
+			for events.Scan() {
+				if data, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+					return data
+				}
+			}
+			t.Fatalf("the stream ended: %v", events.Err())
+			return ""
+		}
+		at := next()
+		for _, body := range []string{initialize, `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_command","arguments":{"command":"true"}}}`} {
+			if resp, text := i.ask("POST", at, reader, body); resp.StatusCode != 202 {
+				t.Fatalf("%s: %s %s", body, resp.Status, text)
+			}
+		}
+		for {
+			if text := next(); strings.Contains(text, `"id":2`) {
+				if !strings.Contains(text, `"isError":true`) || !strings.Contains(text, "sandboxes:write") {
+					t.Errorf("got %s", text)
+				}
+				return
 			}
 		}
 	})

@@ -27,9 +27,11 @@ func (h *Handler) lacking(r *http.Request, c access.Caller, tool string) (challe
 	if t == nil {
 		return "", nil
 	}
-	if !t.ReadOnly {
-		err = c.Require(access.SandboxesWrite)
+	need := access.SandboxesWrite
+	if t.ReadOnly {
+		need = access.SandboxesRead
 	}
+	err = c.Require(need)
 	if err == nil && t.Group != "" && !c.SeesTools(t.Group) {
 		err = narrowed(c, t)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"strings"
 
@@ -74,30 +75,53 @@ func open(w http.ResponseWriter, r *http.Request, most int64) (modern bool, m en
 	return modern || named || m.Method == methodDiscovery, m, nil
 }
 
-// mayCall reports whether a caller's token may call the tool that a message calls; else it was answered. The era without
-// sessions names the tool in a header, which the SDK holds against the message. A batch may have several: its calls are
-// refused one by one.
+// mayCall reports whether a caller's token may call the tools that a message calls; else it was answered. The era without
+// sessions names the tool in a header, which the SDK holds against the message. Of a batch, which may have several calls, all
+// or none is done.
 func (h *Handler) mayCall(w *response, r *http.Request, caller access.Caller, modern bool) bool {
-	var m envelope
-	tool := ""
 	if modern {
+		var m envelope
 		if r.Header.Get(methodHeader) != methodCallTool {
 			return true
 		}
 		if !checkName(w, r, &m) {
 			return false
 		}
-		tool = r.Header.Get(nameHeader)
-	} else {
-		body, err := readBody(w, r, h.maxBody)
-		if err != nil {
-			w.refuse(http.StatusRequestEntityTooLarge, err.Error())
+		return h.mayCallTool(w, r, caller, m.ID, r.Header.Get(nameHeader))
+	}
+	body, err := readBody(w, r, h.maxBody)
+	if err != nil {
+		w.refuse(http.StatusRequestEntityTooLarge, err.Error())
+		return false
+	}
+	for m := range messages(body) {
+		tool := ""
+		if m.Method == methodCallTool && json.Unmarshal(m.Params.Name, &tool) == nil && !h.mayCallTool(w, r, caller, m.ID, tool) {
 			return false
 		}
-		if json.Unmarshal(body, &m) != nil || m.Method != methodCallTool || json.Unmarshal(m.Params.Name, &tool) != nil {
-			return true
+	}
+	return true
+}
+
+// messages are those of a body: one, or those of a batch, one after the other so that many are not held at once. What is no
+// message ends them: the SDK judges that.
+func messages(body []byte) iter.Seq[*envelope] {
+	return func(yield func(*envelope) bool) {
+		d := json.NewDecoder(bytes.NewReader(body))
+		if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
+			_, _ = d.Token() // the bracket
+		}
+		for d.More() {
+			m := new(envelope)
+			if d.Decode(m) != nil || !yield(m) {
+				return
+			}
 		}
 	}
+}
+
+// mayCallTool is mayCall of one call.
+func (h *Handler) mayCallTool(w *response, r *http.Request, caller access.Caller, id json.RawMessage, tool string) bool {
 	challenge, err := h.lacking(r, caller, tool)
 	if err == nil {
 		return true
@@ -106,7 +130,7 @@ func (h *Handler) mayCall(w *response, r *http.Request, caller access.Caller, mo
 		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	e := fault.As(err)
-	w.reject(http.StatusForbidden, m.ID, codeRefused, e.Message+"; "+e.Remedy)
+	w.reject(http.StatusForbidden, id, codeRefused, e.Message+"; "+e.Remedy)
 	return false
 }
 
