@@ -88,7 +88,10 @@ type Span struct {
 	ended bool
 }
 
-type key struct{}
+type (
+	key       struct{}
+	tracerKey struct{} // of the tracer, where no trace is kept
+)
 
 // Begin begins a span for a call of somebody else, whose headers traceparent and tracestate say which trace it is part of: an
 // invalid one is as none. Where the trace is not kept the span is nil.
@@ -101,13 +104,40 @@ func (t *Tracer) Begin(ctx context.Context, name, parent, state string) (context
 		id, of, state, sampled = newTraceID(), SpanID{}, "", t.sampled()
 	}
 	if !sampled {
-		return context.WithValue(ctx, key{}, (*Span)(nil)), nil
+		return t.without(ctx), nil
 	}
+	return t.of(ctx, name, id, of, state)
+}
+
+// of begins a span in a caller's trace.
+func (t *Tracer) of(ctx context.Context, name string, id TraceID, of SpanID, state string) (context.Context, *Span) {
 	if len(state) > maxState {
 		state = ""
 	}
 	s := t.begin(Data{Trace: id, Parent: of, State: state, Name: name, Kind: Server, Begin: time.Now()})
 	return With(ctx, s), s
+}
+
+// without returns a context for which it is decided that no trace is kept.
+func (t *Tracer) without(ctx context.Context) context.Context {
+	return context.WithValue(context.WithValue(ctx, key{}, (*Span)(nil)), tracerKey{}, t)
+}
+
+// Continue is [Start] for a call within a request that says itself which trace it is part of: then it is in that one, and is
+// kept if that is. Where parent is none, or is invalid, it is Start.
+func Continue(ctx context.Context, name, parent, state string) (context.Context, *Span) {
+	id, of, sampled, ok := parse(parent)
+	t, _ := ctx.Value(tracerKey{}).(*Tracer)
+	if s := Of(ctx); s != nil {
+		t = s.t
+	}
+	switch {
+	case !ok || t == nil:
+		return Start(ctx, name)
+	case !sampled:
+		return t.without(ctx), nil
+	}
+	return t.of(ctx, name, id, of, state)
 }
 
 // Root begins a span of what nobody asked for.

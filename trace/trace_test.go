@@ -141,3 +141,38 @@ func FuzzTraceparent(f *testing.F) {
 		}
 	})
 }
+
+func TestACallWithinARequestIsOfTheTraceThatItNames(t *testing.T) {
+	for _, c := range []struct {
+		name, request, names string
+		kept                 int // spans, that of the request among them
+		in                   string
+	}{
+		{"OfTheRequestsTrace", parent, "", 2, "4bf92f3577b34da6a3ce929d0e0e4736"},
+		{"OfItsOwn", parent, "00-11111111111111111111111111111111-2222222222222222-01", 2, "11111111111111111111111111111111"},
+		{"OfOneThatIsNotKept", parent, "00-11111111111111111111111111111111-2222222222222222-00", 1, ""},
+		{"InARequestThatIsNotKept", parent[:53] + "00", "00-11111111111111111111111111111111-2222222222222222-01", 1, "11111111111111111111111111111111"},
+		{"NeitherIsKept", parent[:53] + "00", "", 0, ""},
+		{"Malformed", parent, "00-1111-22-01", 2, "4bf92f3577b34da6a3ce929d0e0e4736"},
+		{"OfZeros", parent, "00-00000000000000000000000000000000-2222222222222222-01", 2, "4bf92f3577b34da6a3ce929d0e0e4736"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var k kept
+			tracer := trace.New(trace.Options{Sample: 1, Export: k.add})
+			ctx, request := tracer.Begin(t.Context(), "request", c.request, "")
+			ctx, call := trace.Continue(ctx, "call", c.names, "a=b")
+			_, inner := trace.Start(ctx, "inner")
+			if got := call.TraceID(); got != c.in || inner.TraceID() != c.in {
+				t.Errorf("the call is in %q and what it begins in %q, want %q", got, inner.TraceID(), c.in)
+			}
+			call.End()
+			request.End()
+			if len(k.all) != c.kept {
+				t.Errorf("%d spans were kept, want %d", len(k.all), c.kept)
+			}
+		})
+	}
+	if ctx, s := trace.Continue(t.Context(), "call", parent, ""); s != nil || trace.Of(ctx) != nil {
+		t.Error("a span without a tracer")
+	}
+}
