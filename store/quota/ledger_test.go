@@ -304,3 +304,56 @@ func TestWhatIsAddedUpAtOnceIsWhatIsOnRecord(t *testing.T) {
 		}
 	}
 }
+
+// TestABudgetThatIsFirstReadBehindADeleteIsWhatIsOnRecord has one transaction delete a sandbox and begin another, before the
+// recorder of usage deletes the first one's meter.
+func TestABudgetThatIsFirstReadBehindADeleteIsWhatIsOnRecord(t *testing.T) {
+	db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: filepath.Join(t.TempDir(), "records.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	now := time.Date(2026, 3, 2, 1, 0, 0, 0, time.UTC)
+	open := func() *Keeper {
+		k, err := Open(t.Context(), db, Options{New: project.Amounts{project.CPUSeconds: 1e6}, Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	box := func() *sandbox.Sandbox {
+		return &sandbox.Sandbox{ID: sandbox.NewID(), Project: "a", Limits: sandbox.Limits{CPU: 2, MemoryMB: 512}, State: sandbox.Running, CreatedAt: now}
+	}
+	meter := func(s *sandbox.Sandbox) *store.UsageMeter {
+		return &store.UsageMeter{Sandbox: s.ID, Project: "a", CPU: 2, MemoryMB: 512, Running: true, Kept: true, RunUntil: now, DiskUntil: now}
+	}
+	first, second := box(), box()
+	if err := open().Store().Update(t.Context(), func(tx store.Tx) error {
+		if err := tx.Sandboxes().Insert(first); err != nil {
+			return err
+		}
+		return tx.Usage().PutMeter(meter(first))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	k := open() // it knows no month yet
+	if err := k.Store().Update(t.Context(), func(tx store.Tx) error {
+		if err := tx.Sandboxes().Delete(first.ID); err != nil {
+			return err
+		}
+		if err := tx.Sandboxes().Insert(second); err != nil {
+			return err
+		}
+		if err := tx.Usage().PutMeter(meter(second)); err != nil {
+			return err
+		}
+		return tx.Usage().DeleteMeter(first.ID)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := k.ledger.months["a"]; !known {
+		t.Fatal("the month was not read")
+	}
+	now = now.Add(time.Hour)
+	recount(t, k, now)
+}
