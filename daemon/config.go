@@ -319,6 +319,9 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 	default:
 		c.Public = strings.Split(v, ",")
 	}
+	if v := getenv("SANDPIT_RUNTIMES"); v != "" {
+		c.Runtimes.Names = strings.Split(v, ",")
+	}
 	if v := getenv("SANDPIT_HOSTS"); v != "" {
 		c.Hosts = strings.Split(v, ",")
 	}
@@ -391,10 +394,8 @@ func (c *Config) Check() error {
 	if c.Log.MaxMB < 1 || c.Log.MaxMB > 1<<20 {
 		return fault.InvalidField("log.max_mb", "%d is outside 1 to %d", c.Log.MaxMB, 1<<20)
 	}
-	for _, k := range c.Runtimes.list() {
-		if err := k.Check(); err != nil {
-			return err
-		}
+	if err := c.Runtimes.check(); err != nil {
+		return err
 	}
 	if err := issuer.Check(c.Issuers); err != nil {
 		return err

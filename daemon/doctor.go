@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -52,11 +53,17 @@ const (
 // layers and cgroups; if a server runs, ask the server instead. It needs no server and never
 // fails: what it cannot find out is a check of its own.
 func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
-	fs := hostFileSystems()
-	checks := []Check{
-		checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), fs.checkOverlay(), fs.checkBtrfs("/dev/loop-control"),
-		checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
-		checkDisk("data", cfg.Data), checkDisk("images", cfg.Images.Dir), checkFiles(), checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"),
+	checks := []Check{checkKernel(), checkAgent()}
+	if cfg.Runtimes.host() != nil {
+		systems := hostFileSystems()
+		checks = []Check{
+			checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), systems.checkOverlay(), systems.checkBtrfs("/dev/loop-control"),
+			checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
+		}
+	}
+	checks = append(checks, checkDisk("data", cfg.Data), checkDisk("images", cfg.Images.Dir), checkFiles())
+	if cfg.Runtimes.host() != nil {
+		checks = append(checks, checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"))
 	}
 	if len(cfg.Network.CAFiles) > 0 {
 		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))
@@ -64,8 +71,8 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	if cfg.Network.Elicit {
 		checks = append(checks, cfg.Network.checkElicit())
 	}
-	if probe && os.Geteuid() == 0 {
-		for _, k := range cfg.Runtimes.wanted() {
+	for _, k := range cfg.Runtimes.wanted() {
+		if _, host := k.(runtime.HostKind); probe && (!host || os.Geteuid() == 0) {
 			checks = append(checks, tryRuntime(ctx, cfg.Data, k)...)
 		}
 	}
@@ -237,6 +244,9 @@ func tryRuntime(ctx context.Context, data string, k runtime.Kind) (checks []Chec
 		return nil // checkAgent has said so
 	}
 	dir, err := os.MkdirTemp(existing(filepath.Dir(data)), ".sandpit-doctor-")
+	if errors.Is(err, fs.ErrPermission) { // of a user who has the data directory alone
+		dir, err = os.MkdirTemp(existing(data), ".sandpit-doctor-")
+	}
 	if err != nil {
 		return []Check{failure(k.Name(), "choose another data directory with --data", "%v", err)}
 	}

@@ -98,7 +98,7 @@ func (i identity) write(dir string) error {
 // missing.
 type pieces struct {
 	dir     string
-	kind    runtime.HostKind // whose disks are in it
+	kind    runtime.HostKind // whose disks are in it; nil: the server has none, and what an earlier one left is not looked at
 	file    *identity        // may be nil
 	here    identity         // path, devices, inodes and boot as they are now
 	records sqlstore.Contents
@@ -126,11 +126,13 @@ func lookAt(ctx context.Context, dir string, k runtime.HostKind) (*pieces, error
 	if p.file, err = readIdentity(dir); err != nil {
 		return nil, err
 	}
-	if p.store, err = layer.There(p.layers()); err != nil {
-		return nil, err
-	}
-	if p.here.StoreDevice, p.here.StoreInode, err = layer.Place(p.layers()); err != nil {
-		return nil, err
+	if k != nil {
+		if p.store, err = layer.There(p.layers()); err != nil {
+			return nil, err
+		}
+		if p.here.StoreDevice, p.here.StoreInode, err = layer.Place(p.layers()); err != nil {
+			return nil, err
+		}
 	}
 	p.records, err = sqlstore.Look(ctx, filepath.Join(dir, dbFile))
 	return p, err
@@ -160,6 +162,10 @@ func (p *pieces) identity(adopt Adopt) (identity, error) {
 		i = newIdentity()
 		if p.records.ID != "" {
 			i.ID, i.Records = p.records.ID, true
+			i.Namespace = i.ID[:len(i.Namespace)] // as it was made
+		}
+		if p.kind == nil {
+			break
 		}
 		var err error
 		if i.Namespace, err = p.kind.NamespaceOf(place(p.kind, p.dir, "").Dir); err != nil {
@@ -191,7 +197,11 @@ func (p *pieces) wrong(i identity, adopt Adopt) []error {
 	switch id := p.records.ID; {
 	case adopt.Records:
 	case !p.records.Made && (known || p.store):
-		found = append(found, fault.New(fault.State, "the records are missing: %s is not there or empty, and this installation has the disks of sandboxes in %s", path, p.layers()).
+		has := "had records"
+		if p.kind != nil {
+			has = "has the disks of sandboxes in " + p.layers()
+		}
+		found = append(found, fault.New(fault.State, "the records are missing: %s is not there or empty, and this installation %s", path, has).
 			WithRemedy("put a backup of the records or of the whole data directory in place; to begin new ones, start once with --new-records: the old disks are left alone"))
 	case id != "" && id != i.ID && id != i.Was:
 		found = append(found, fault.New(fault.State, "the records in %s are of another installation: their id is %s, and this one's %s", path, id, i.ID).
@@ -200,7 +210,7 @@ func (p *pieces) wrong(i identity, adopt Adopt) []error {
 		found = append(found, fault.New(fault.State, "the records in %s are others than this installation had: they have no id", path).
 			WithRemedy("put this installation's own records back; to use these all the same, start once with --new-records"))
 	}
-	if !p.store && (p.file != nil && p.file.Store || p.records.Disks) && !adopt.Store {
+	if p.kind != nil && !p.store && (p.file != nil && p.file.Store || p.records.Disks) && !adopt.Store {
 		found = append(found, layer.Missing(p.layers()))
 	}
 	if _, err := p.stranded(i.Namespace); err != nil && len(found) == 0 {
@@ -233,7 +243,7 @@ func (p *pieces) elsewhere() error {
 				WithRemedy(remedy, p.here.Path)
 		}
 	}
-	if f.Boot != p.here.Boot || f.Device == p.here.Device && f.Inode == p.here.Inode {
+	if p.kind == nil || f.Boot != p.here.Boot || f.Device == p.here.Device && f.Inode == p.here.Inode {
 		return nil // nothing runs, or it is the same directory by another path
 	}
 	ids, err := p.kind.Groups(f.Namespace)
@@ -265,7 +275,7 @@ func identify(ctx context.Context, dir string, k runtime.HostKind, adopt Adopt, 
 	if adopt.Records && !p.records.Made && p.store {
 		log.Warn("new records are begun: the disks of earlier sandboxes, snapshots and volumes are left alone", "store", p.layers())
 	}
-	if adopt.Store && !p.store && p.records.Disks {
+	if p.kind != nil && adopt.Store && !p.store && p.records.Disks {
 		log.Warn("a new store is begun: the sandboxes, snapshots and volumes in the records have no disks", "store", p.layers())
 	}
 	if p.file == nil || *p.file != i {
@@ -282,13 +292,15 @@ func (i identity) keep(dir string, log *slog.Logger) {
 	}
 }
 
-// confirm records that the pieces have the id, including the store in layers if it is identified.
-func (i identity) confirm(dir, layers string, identified bool, log *slog.Logger) {
+// confirm records that the pieces have the id, including the kind's store if it is identified.
+func (i identity) confirm(dir string, k runtime.HostKind, identified bool, log *slog.Logger) {
 	next := i
 	next.Records, next.Store = true, i.Store || identified
-	var err error
-	if next.StoreDevice, next.StoreInode, err = layer.Place(layers); err != nil {
-		log.Warn("the place of the store cannot be noted", "error", err)
+	if k != nil {
+		var err error
+		if next.StoreDevice, next.StoreInode, err = layer.Place(k.Store(place(k, dir, "").Dir)); err != nil {
+			log.Warn("the place of the store cannot be noted", "error", err)
+		}
 	}
 	if next.Records && next.Store {
 		next.Was = ""

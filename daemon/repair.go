@@ -29,7 +29,8 @@ import (
 // It locks the directory while it works. A directory that a server has open is maintained by that
 // server, see the janitor of package engine.
 func Repair(ctx context.Context, cfg Config, mend bool) []Check {
-	if !mend && os.Geteuid() != 0 {
+	host := cfg.Runtimes.host()
+	if !mend && os.Geteuid() != 0 && host != nil {
 		return nil // other users than root see too little to say what is wrong
 	}
 	r := &repair{mend: mend}
@@ -37,8 +38,7 @@ func Repair(ctx context.Context, cfg Config, mend bool) []Check {
 	if len(r.checks) == 0 {
 		r.checks = append(r.checks, ok("data", "nothing is wrong with %s, nor with what is left of its last server", cfg.Data))
 	}
-	if os.Geteuid() == 0 {
-		host := cfg.Runtimes.host()
+	if os.Geteuid() == 0 && host != nil {
 		found, err := inspectAbandoned(ctx, host, mend)
 		r.runtime(host, found, err)
 	}
@@ -66,28 +66,42 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 
 	host := cfg.Runtimes.host()
 	namespace, mine, stranded := r.installation(ctx, cfg.Data, host)
-	for _, d := range host.Private(place(host, cfg.Data, namespace)) {
-		r.directory("data/"+d.Name, d.Path)
+	if host != nil {
+		for _, d := range host.Private(place(host, cfg.Data, namespace)) {
+			r.directory("data/"+d.Name, d.Path)
+		}
 	}
 	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, AuditKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))
-	if os.Geteuid() == 0 && mine {
-		undue, err := undueUp(ctx, host, cfg.Data, namespace)
-		if err != nil {
-			r.checks = append(r.checks, refused("installation", Failed, err))
-		}
-		for _, id := range stranded {
-			if undue == nil {
-				undue = make(map[sandbox.ID]string, len(stranded))
+	if mine {
+		r.runtimes(ctx, cfg, namespace, stranded)
+	}
+}
+
+// runtimes has each kind look for what is wrong with its part.
+func (r *repair) runtimes(ctx context.Context, cfg Config, namespace string, stranded []sandbox.ID) {
+	for _, k := range cfg.Runtimes.wanted() {
+		why := undueOf(ctx, cfg.Data)
+		if host, ok := k.(runtime.HostKind); ok {
+			if os.Geteuid() != 0 {
+				continue
 			}
-			undue[id] = "it runs on the disks of another store than the one that is there"
+			undue, err := undueUp(ctx, host, cfg.Data, namespace)
+			if err != nil {
+				r.checks = append(r.checks, refused("installation", Failed, err))
+			}
+			for _, id := range stranded {
+				if undue == nil {
+					undue = make(map[sandbox.ID]string, len(stranded))
+				}
+				undue[id] = "it runs on the disks of another store than the one that is there"
+			}
+			why = func(id sandbox.ID) string { return undue[id] }
 		}
-		for _, k := range cfg.Runtimes.wanted() {
-			found, err := k.Inspect(ctx, place(k, cfg.Data, namespace), func(id sandbox.ID) string { return undue[id] }, r.mend)
-			r.runtime(k, found, err)
-		}
+		found, err := k.Inspect(ctx, place(k, cfg.Data, namespace), why, r.mend)
+		r.runtime(k, found, err)
 	}
 }
 

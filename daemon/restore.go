@@ -98,7 +98,7 @@ func Restore(ctx context.Context, cfg Config, f *os.File, see func(what string, 
 	if err := roomToRestore(cfg.Data, need); err != nil {
 		return nil, err
 	}
-	host := cfg.Runtimes.host()
+	host := cfg.Runtimes.disks()
 	found, err := lookAt(ctx, cfg.Data, host)
 	if err != nil {
 		return nil, err

@@ -123,7 +123,9 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { _ = claim.Close() })
-	tellUndue(ctx, host, cfg.Data, self.Namespace, log)
+	if host != nil {
+		tellUndue(ctx, host, cfg.Data, self.Namespace, log)
+	}
 	db, err := sqlstore.Open(ctx, sqlstore.Options{Path: filepath.Join(cfg.Data, dbFile), ID: self.ID, Logger: log})
 	if err != nil {
 		return err
@@ -164,7 +166,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	disks := hostDriversOf(drivers)
-	self.confirm(cfg.Data, host.Store(place(host, cfg.Data, "").Dir), disks.identified(), log)
+	self.confirm(cfg.Data, host, disks.identified(), log)
 	db.Follow(disks)
 
 	memory := cfg.Answers.openMemory(os.DirFS("/"), os.Getenv, log)
@@ -207,7 +209,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
 		Runtimes: drivers,
-		Default:  cfg.Runtimes.list()[0].Name(),
+		Default:  cfg.Runtimes.wanted()[0].Name(),
 		Images:   images,
 		Policy:   cfg.Images.policy(),
 		Defaults: engine.Defaults{
@@ -284,10 +286,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return eng.Run(ctx, builder.Resume, runner.Resume, made.Resume) })
-	group.Go(func() error {
-		removeAbandoned(ctx, host, log)
-		return nil
-	})
+	if host != nil {
+		group.Go(func() error {
+			removeAbandoned(ctx, host, log)
+			return nil
+		})
+	}
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })

@@ -8,31 +8,86 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"sandpit.dev/agent/embedded"
+	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker"
 	"sandpit.dev/runtime/native"
+	"sandpit.dev/sandbox"
 )
 
 // Runtimes are the kinds of runtime that a server has, each its section of the configuration.
 // This is the only place that names them: a new one is a field and an entry of list.
 type Runtimes struct {
+	// Names are the runtimes that the server has, the first by default; none: native, and docker where
+	// docker.host is set. The others are neither opened nor looked after.
+	Names  []string    `yaml:"runtimes"`
 	Native native.Kind `yaml:"native"`
 	Docker docker.Kind `yaml:"docker"`
 	// Others are further kinds: of a program that embeds the server, or of a test.
 	Others []runtime.Kind `yaml:"-"`
 }
 
-// list returns all kinds. The first is the default runtime of sandboxes.
+// list returns all kinds.
 func (r *Runtimes) list() []runtime.Kind {
 	return append([]runtime.Kind{&r.Native, &r.Docker}, r.Others...)
 }
 
-// wanted returns those of the list that the configuration asks for.
+// named returns the kind of a name, nil if there is none.
+func (r *Runtimes) named(name string) runtime.Kind {
+	for _, k := range r.list() {
+		if k.Name() == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// check checks the names and the sections. A kind that is named is asked for by that.
+func (r *Runtimes) check() error {
+	for i, name := range r.Names {
+		k := r.named(name)
+		if k == nil {
+			return fault.InvalidField("runtimes", "%q is no runtime: there are %s", sandbox.Clip(name, 40), strings.Join(r.all(), ", "))
+		}
+		if slices.Contains(r.Names[:i], name) {
+			return fault.InvalidField("runtimes", "%s is named twice", name)
+		}
+		if o, ok := k.(runtime.Optional); ok {
+			o.Want()
+		}
+	}
+	for _, k := range r.list() {
+		if err := k.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runtimes) all() (names []string) {
+	for _, k := range r.list() {
+		names = append(names, k.Name())
+	}
+	return names
+}
+
+// wanted returns those of the list that the configuration asks for. The first is the default runtime
+// of sandboxes.
 func (r *Runtimes) wanted() (out []runtime.Kind) {
+	for _, name := range r.Names {
+		if k := r.named(name); k != nil {
+			out = append(out, k)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
 	for _, k := range r.list() {
 		if o, ok := k.(runtime.Optional); !ok || o.Wanted() {
 			out = append(out, k)
@@ -41,16 +96,22 @@ func (r *Runtimes) wanted() (out []runtime.Kind) {
 	return out
 }
 
-// host returns the kind whose disks belong to the data directory: the identity knows one store of
-// disks. A second kind with a store of its own needs fields there.
+// host returns the kind whose disks belong to the data directory, nil if the server has none: the
+// identity knows one store of disks. A second kind with a store of its own needs fields there.
 func (r *Runtimes) host() runtime.HostKind {
-	for _, k := range r.list() {
+	for _, k := range r.wanted() {
 		if h, ok := k.(runtime.HostKind); ok {
 			return h
 		}
 	}
 	return nil
 }
+
+// disks returns the kind whose disks a backup may have, whether or not the server has it.
+func (r *Runtimes) disks() runtime.HostKind { return &r.Native }
+
+// capabilities returns those that a container's root has at most, and all that there are.
+func capabilities() (have, known []string) { return docker.Capabilities(), docker.KnownCapabilities() }
 
 // place returns where a kind keeps its files.
 func place(k runtime.Kind, data, namespace string) runtime.Place {
@@ -67,9 +128,10 @@ func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Op
 		}
 	}
 	drivers := make(map[string]runtime.Driver)
-	for _, k := range r.wanted() {
+	wanted := r.wanted()
+	for _, k := range wanted {
 		d, err := k.Open(ctx, runtime.OpenOptions{
-			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Logger: log,
+			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Logger: log, Patient: len(wanted) > 1,
 		})
 		if err != nil {
 			return nil, err

@@ -31,6 +31,7 @@ type sandboxdVariables struct {
 func (c *Config) readSandboxd(getenv func(string) string) error {
 	v := &sandboxdVariables{getenv: getenv, config: c}
 	v.place()
+	v.backend()
 	v.sandboxes()
 	v.runs()
 	v.descriptions()
@@ -182,31 +183,6 @@ func (v *sandboxdVariables) logs() {
 			*to = yes
 		}
 	}
-}
-
-// meaningless notes variables that have no effect here, with the reason.
-func (v *sandboxdVariables) meaningless() {
-	for name, why := range map[string]string{
-		"SANDBOX_BACKEND":              "docker.host, or SANDPIT_DOCKER_HOST, gives this server the docker runtime; a request's runtime says which a sandbox gets",
-		"SANDBOX_NO_NEW_PRIVILEGES":    "no program inside ever gets new privileges",
-		"SANDBOX_CAP_DROP":             "sandboxes have no capability of the host's",
-		"SANDBOX_CAP_ADD":              "sandboxes have no capability of the host's",
-		"SANDBOX_CAPS_STRICT":          "sandboxes have no capability of the host's",
-		"SANDBOX_CAPS_BYPASS_CHECK":    "sandboxes have no capability of the host's",
-		"DOCKER_HOST":                  "it is used where docker.host is auto, and this server needs no Docker otherwise",
-		"AUTO_BUILD_SANDBOX_IMAGE":     "prebuild_image says whether the default image is built ahead",
-		"SANDBOX_DOCKERFILE_PATH":      "sandpit image build makes an image of a Dockerfile",
-		"REAPER_INTERVAL_MS":           "each sandbox's end is at its own time, without rounds",
-		"DENYLIST_ENABLED":             "isolation does not depend on the words of a command",
-		"DENYLIST_PATTERNS":            "isolation does not depend on the words of a command",
-		"DEBUG_UI_ENABLED":             "there is no such page",
-		"KUBERNETES_SANDBOX_NAMESPACE": "this server has no such runtime",
-	} {
-		if v.getenv(name) != "" {
-			v.config.withoutEffect = append(v.config.withoutEffect, name+": "+why)
-		}
-	}
-	slices.Sort(v.config.withoutEffect)
 }
 
 // DescriptionConfig is a [mcp.Description].

@@ -17,6 +17,7 @@ func theirs() map[string]string {
 	return map[string]string{
 		"PORT": "9090", "MCP_PATH": "/tools", "CORS_ALLOW_ORIGINS": "https://a.example, https://b.example", "SANDBOX_BACKEND": "docker",
 		"SANDBOX_IMAGE": "python-3.12", "SANDBOX_NETWORK_MODE": "bridge", "SANDBOX_CAP_DROP": "ALL",
+		"SANDBOX_CAP_ADD": "SETUID,SETGID,cap_chown, FOWNER,DAC_OVERRIDE", "SANDBOX_CAPS_STRICT": "true", "SANDBOX_NO_NEW_PRIVILEGES": "true", "AUTO_BUILD_SANDBOX_IMAGE": "false",
 		"DEFAULT_TTL_SECONDS": "1800", "MAX_TTL_SECONDS": "86400", "REAPER_INTERVAL_MS": "5000",
 		"DEFAULT_CPU_CORES": "0.5", "DEFAULT_MEMORY_MB": "768", "DEFAULT_PIDS": "99",
 		"DEFAULT_COMMAND_TIMEOUT_MS": "60000", "DEFAULT_STDOUT_MAX_BYTES": "5000", "DEFAULT_STDERR_MAX_BYTES": "6000",
@@ -57,7 +58,9 @@ func TestTheEnvironmentOfSandboxdHolds(t *testing.T) {
 		"artifacts":    c.artifactsDir() == "/srv/artifacts" && c.Runs.Artifacts.MaxMB == 256 && c.Runs.Artifacts.MaxFiles == 12 && c.Runs.Artifacts.MaxFileMB == 65,
 		"logs":         c.Log.Requests && !c.Log.MCP && c.Log.Tools,
 		"descriptions": c.MCP.Descriptions["mcp-sandboxd"]["run_sandbox"].Append == "Prefer Python." && c.MCP.Descriptions["mcp-sandboxd"]["delete_sandbox"].Override == "Remove it.",
-		"no effect":    len(c.withoutEffect) == 4 && strings.HasPrefix(c.withoutEffect[0], "DENYLIST_PATTERNS: "),
+		"runtime":      len(c.Runtimes.wanted()) == 1 && c.Runtimes.wanted()[0].Name() == "docker" && c.Docker.Host == "auto" && c.Runtimes.host() == nil,
+		"prebuilt":     !c.PrebuildImage,
+		"no effect":    len(c.withoutEffect) == 2 && strings.HasPrefix(c.withoutEffect[0], "DENYLIST_PATTERNS: "),
 	} {
 		if !ok {
 			t.Errorf("%s: %+v", what, c)
@@ -84,10 +87,27 @@ func TestWhatCannotBeHonouredEndsTheStart(t *testing.T) {
 	for name, value := range map[string]string{
 		"PORT": "eighty", "SANDBOX_NETWORK_MODE": "host", "CORS_ALLOW_ORIGINS": "*", "DEFAULT_CPU_CORES": "many", "DEFAULT_TTL_SECONDS": "0",
 		"DEFAULT_STDOUT_MAX_BYTES": "1048577", "DEFAULT_AWAIT_COMPLETION": "perhaps", "MAX_RUNS": "-1",
+		"SANDBOX_BACKEND": "kubernetes", "SANDBOX_NO_NEW_PRIVILEGES": "false", "SANDBOX_CAP_ADD": "SYS_ADMIN", "SANDBOX_CAP_DROP": "NET_RAW,CAP_CHOWN", "AUTO_BUILD_SANDBOX_IMAGE": "maybe",
 	} {
 		_, err := readAs(map[string]string{name: value})
 		if e := fault.As(err); err == nil || len(e.Fields) != 1 || e.Fields[0].Name != name {
 			t.Errorf("%s=%s: %v", name, value, err)
+		}
+	}
+	for name, env := range map[string]map[string]string{
+		"SANDBOX_BACKEND":  {"SANDBOX_BACKEND": "podman"},
+		"SANDBOX_CAP_ADD":  {"SANDBOX_CAP_ADD": "NO_SUCH"},
+		"SANDBOX_CAP_DROP": {"SANDBOX_CAP_DROP": "NO_SUCH"},
+	} {
+		if _, err := readAs(env); err == nil || fault.As(err).Fields[0].Name != name {
+			t.Errorf("%v: %v", env, err)
+		}
+	}
+	for _, env := range []map[string]string{
+		{"SANDBOX_CAP_ADD": "NO_SUCH", "SANDBOX_CAPS_STRICT": "0"}, {"SANDBOX_CAP_ADD": "NO_SUCH", "SANDBOX_CAPS_BYPASS_CHECK": "1"},
+	} {
+		if c, err := readAs(env); err != nil || len(c.withoutEffect) != 1 {
+			t.Errorf("%v: %v, %v", env, err, c.withoutEffect)
 		}
 	}
 	for _, p := range []string{"tools", "/", "/v1/x", "/mcp/x", "/a//b", "/register", "/a/../b", "/{x}"} {
@@ -101,5 +121,45 @@ func TestWhatCannotBeHonouredEndsTheStart(t *testing.T) {
 	c.Runs.Defaults = RunDefaults{TTL: 2 * time.Hour, MaxTTL: time.Hour}
 	if err := c.Check(); err == nil {
 		t.Error("a default above the most was taken")
+	}
+}
+
+// SANDBOX_BACKEND puts docker before what the file names, and SANDPIT_RUNTIMES goes before both.
+func TestTheBackendIsTheDefaultRuntime(t *testing.T) {
+	for _, tt := range []struct {
+		file []string
+		env  map[string]string
+		want string
+		told int // variables without effect
+	}{
+		{nil, nil, "native", 0},
+		{nil, map[string]string{"DOCKER_HOST": "unix:///run/x.sock"}, "native", 1},
+		{nil, map[string]string{"SANDPIT_DOCKER_HOST": "auto", "DOCKER_HOST": "unix:///run/x.sock"}, "native docker", 0},
+		{nil, map[string]string{"SANDBOX_BACKEND": "docker", "DOCKER_HOST": "unix:///run/x.sock"}, "docker", 0},
+		{[]string{"native"}, map[string]string{"SANDBOX_BACKEND": "docker"}, "docker native", 0},
+		{[]string{"native", "docker"}, map[string]string{"SANDBOX_BACKEND": "docker"}, "docker native", 0},
+		{[]string{"docker"}, map[string]string{"SANDPIT_RUNTIMES": "native,docker"}, "native docker", 0},
+		{[]string{"native"}, map[string]string{"SANDPIT_DOCKER_HOST": "auto"}, "native", 0},
+	} {
+		c := DefaultConfig()
+		c.Runtimes.Names = tt.file
+		err := c.ReadEnv(func(name string) string { return tt.env[name] })
+		if err == nil {
+			err = c.Check()
+		}
+		var got []string
+		for _, k := range c.Runtimes.wanted() {
+			got = append(got, k.Name())
+		}
+		if err != nil || strings.Join(got, " ") != tt.want || len(c.withoutEffect) != tt.told {
+			t.Errorf("%v with %v: %v, %v, %v", tt.file, tt.env, got, c.withoutEffect, err)
+		}
+	}
+	for _, names := range [][]string{{"podman"}, {"docker", "docker"}, {""}} {
+		c := DefaultConfig()
+		c.Runtimes.Names = names
+		if err := c.Check(); fault.Of(err) != fault.Invalid || !strings.HasPrefix(fault.As(err).Message, "runtimes: ") {
+			t.Errorf("%q: %v", names, err)
+		}
 	}
 }

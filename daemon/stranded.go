@@ -13,7 +13,7 @@ import (
 // be mounted, see [layer.Missing].
 func (p *pieces) stranded(namespace string) ([]sandbox.ID, error) {
 	f := p.file
-	if f == nil || f.StoreInode == 0 || !p.store || f.Boot != p.here.Boot ||
+	if p.kind == nil || f == nil || f.StoreInode == 0 || !p.store || f.Boot != p.here.Boot ||
 		f.StoreDevice == p.here.StoreDevice && f.StoreInode == p.here.StoreInode {
 		return nil, nil
 	}

@@ -24,16 +24,35 @@ func undueUp(ctx context.Context, k runtime.HostKind, data, namespace string) (m
 	if err != nil {
 		return nil, err
 	}
-	undue := make(map[sandbox.ID]string)
+	found := make(map[sandbox.ID]string)
 	for _, id := range up {
-		switch state, there := states[id]; {
-		case !there:
-			undue[id] = "it runs, and the records do not know it: they are older"
-		case state.Down():
-			undue[id] = "it runs, and is " + string(state) + " in the records: they are older"
+		if why := undue(states, id); why != "" {
+			found[id] = why
 		}
 	}
-	return undue, nil
+	return found, nil
+}
+
+// undueOf returns what says why a sandbox should not be up, by records that must not be open: of the
+// sandboxes that are up, which the caller has looked for.
+func undueOf(ctx context.Context, data string) func(sandbox.ID) string {
+	return func(id sandbox.ID) string {
+		states, err := sqlstore.States(ctx, filepath.Join(data, dbFile), []sandbox.ID{id})
+		if err != nil || states == nil {
+			return ""
+		}
+		return undue(states, id)
+	}
+}
+
+func undue(states map[sandbox.ID]sandbox.State, id sandbox.ID) string {
+	switch state, there := states[id]; {
+	case !there:
+		return "it runs, and the records do not know it: they are older"
+	case state.Down():
+		return "it runs, and is " + string(state) + " in the records: they are older"
+	}
+	return ""
 }
 
 // tellUndue logs the sandboxes that run though the records say that they do not. A start or a

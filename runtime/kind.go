@@ -39,6 +39,9 @@ type Kind interface {
 type Optional interface {
 	// Wanted reports whether the section asks for the kind. Without, it is checked and nothing else.
 	Wanted() bool
+
+	// Want has the section ask for the kind, with what it leaves open as it usually is.
+	Want()
 }
 
 // Place is where a kind keeps its files.
@@ -55,6 +58,9 @@ type OpenOptions struct {
 	Installation Installation
 	Agent        []byte       // the agent's program, a static binary
 	Logger       *slog.Logger // what goes wrong behind a caller's back; nil drops it
+	// Patient: the server has other runtimes. A kind of which something elsewhere is a part, an Engine
+	// say, opens without that, too, and refuses what needs it until it comes.
+	Patient bool
 }
 
 // Installation identifies the owner of the disks, so that a store of disks that is missing or

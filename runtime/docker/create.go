@@ -16,10 +16,18 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// capabilities are all that the agent and the container's root have: enough for dpkg, pip and adduser,
+// Capabilities are all that the agent and the container's root have: enough for dpkg, pip and adduser,
 // nothing that mounts, traces or configures. Commands of the user have none.
-func capabilities() []string {
+func Capabilities() []string {
 	return []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
+}
+
+// KnownCapabilities are all names that Linux has, in the order of their numbers.
+func KnownCapabilities() []string {
+	return strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE
+		NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT
+		SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG
+		WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 }
 
 // shmBytes is the size of /dev/shm, which counts against the memory limit.
@@ -38,7 +46,7 @@ func resources(l sandbox.Limits) engineapi.Resources {
 func (d *Driver) hostConfig() engineapi.HostConfig {
 	no := false
 	h := engineapi.HostConfig{
-		NetworkMode: "none", IpcMode: "private", CapDrop: []string{"ALL"}, CapAdd: capabilities(),
+		NetworkMode: "none", IpcMode: "private", CapDrop: []string{"ALL"}, CapAdd: Capabilities(),
 		SecurityOpt: []string{"no-new-privileges"}, Init: &no, ShmSize: shmBytes, Runtime: d.runtime,
 		Ulimits: []engineapi.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 keeps the host's core_pattern program from starting
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	Runtime   string // OCI runtime that containers get, of those that the Engine has; "": its default
 	Agent     []byte
 	Stream    bool         // also an Engine of this machine does not see Dir
+	Patient   bool         // Open works without an Engine that answers; what needs one is refused until it does
 	Logger    *slog.Logger // nil drops it
 }
 
@@ -58,15 +59,22 @@ var _ runtime.Driver = (*Driver)(nil)
 
 const instancesDir = "instances"
 
-// Open opens a driver of an Engine that answers.
+// Open opens a driver of an Engine that answers, or of one that may come.
 func Open(ctx context.Context, o Options) (_ *Driver, err error) {
-	engine, err := engineapi.Find(ctx, o.Engine)
+	engine, err := engineapi.New(o.Engine)
 	if err != nil {
 		return nil, err
 	}
+	away := engine.Connect(ctx)
+	if away != nil && (!o.Patient || ctx.Err() != nil) {
+		engine.Close()
+		return nil, away
+	}
 	d := &Driver{
-		engine: engine, namespace: o.Namespace, runtime: o.Runtime, stream: o.Stream || !engine.Host().Local(), program: o.Agent,
-		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance),
+		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent,
+		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
+		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
+		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])
@@ -83,6 +91,18 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	if d.instances, err = os.OpenRoot(dir); err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
 	}
+	if away != nil {
+		d.log.Warn("the docker runtime has no Engine yet; it is looked for until one answers", "engine", engine.Host().String(), "error", away)
+		d.workers.Go(func() {
+			events := d.listenAgain()
+			if events != nil {
+				d.log.Info("the docker runtime has its Engine", "engine", engine.Host().String())
+				report(d.log, "remove what an earlier server left on the Engine", d.sweep(d.running))
+			}
+			d.follow(events)
+		})
+		return d, nil
+	}
 	if err := d.sweep(ctx); err != nil {
 		return nil, err
 	}
@@ -92,6 +112,12 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	}
 	d.workers.Go(func() { d.follow(events) })
 	return d, nil
+}
+
+func report(log *slog.Logger, what string, err error) {
+	if err != nil {
+		log.Error(what, "error", err)
+	}
 }
 
 // Close releases the driver. Containers go on.

@@ -41,6 +41,9 @@ var (
 	_ runtime.Optional = (*Kind)(nil)
 )
 
+// Want asks for it: of the Engine that Docker's own programs would use, where none is named.
+func (k *Kind) Want() { k.Host = cmp.Or(k.Host, autoHost) }
+
 // autoHost asks for the Engine that Docker's own programs would use.
 const autoHost = "auto"
 
@@ -105,7 +108,7 @@ func namespaceOf(p runtime.Place) string {
 }
 
 func (k *Kind) options(o runtime.OpenOptions) Options {
-	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Stream: k.Stream, Agent: o.Agent, Logger: o.Logger}
+	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Stream: k.Stream, Patient: o.Patient, Agent: o.Agent, Logger: o.Logger}
 }
 
 // Open opens the driver.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/fault"
@@ -59,34 +60,101 @@ func parseVersion(s string) (Version, bool) {
 
 // Client speaks to one Engine. It is safe for concurrent use.
 type Client struct {
-	host      Host
+	hosts     []Host // where it is looked for, in this order
 	transport *http.Transport
-	version   Version
+
+	looking chan struct{} // held by who looks for it
+	found   atomic.Pointer[found]
 }
 
-// Find returns a client of the Engine that the environment names, or else of the first of the
-// usual sockets at which one answers. The caller closes it.
-func Find(ctx context.Context, env Environment) (*Client, error) {
-	if env.Host != "" {
-		host, err := env.parse()
-		if err != nil {
-			return nil, err
-		}
-		return Open(ctx, host)
+// found is an Engine that has answered. From then on the client is of that one alone.
+type found struct {
+	host    Host
+	version Version
+}
+
+// New returns a client of the Engine that the environment names, or else of the first of the usual
+// sockets at which one answers. The first call looks for it, and each further one while none has
+// answered. The caller closes it.
+func New(env Environment) (*Client, error) {
+	if env.Host == "" {
+		return newClient(env.usual()), nil
 	}
-	return first(ctx, env.usual())
+	host, err := env.parse()
+	if err != nil {
+		return nil, err
+	}
+	return newClient([]Host{host}), nil
 }
 
-// first asks all hosts in turn.
-func first(ctx context.Context, hosts []Host) (*Client, error) {
+func newClient(hosts []Host) *Client {
+	c := &Client{hosts: hosts, looking: make(chan struct{}, 1)}
+	c.transport = transportTo(func() Host { return c.Host() })
+	if len(hosts) == 1 {
+		c.transport.TLSClientConfig = hosts[0].tls // the usual sockets have none
+	}
+	return c
+}
+
+// transportTo returns one whose connections lead to where an Engine is then.
+func transportTo(host func() Host) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			h := host()
+			return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, h.network, h.address)
+		},
+		TLSHandshakeTimeout: dialTimeout,
+		DisableCompression:  true, MaxResponseHeaderBytes: maxWords, MaxIdleConns: 8, MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
+	}
+}
+
+// Find is [New] and Connect.
+func Find(ctx context.Context, env Environment) (*Client, error) {
+	c, err := New(env)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Connect(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Connect looks for the Engine unless it was found.
+func (c *Client) Connect(ctx context.Context) error {
+	if c.found.Load() != nil {
+		return nil
+	}
+	select {
+	case c.looking <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.looking }()
+	if c.found.Load() != nil {
+		return nil
+	}
+	f, err := look(ctx, c.hosts)
+	if err == nil {
+		c.found.Store(f)
+	}
+	return err
+}
+
+// look asks all hosts in turn.
+func look(ctx context.Context, hosts []Host) (*found, error) {
+	if len(hosts) == 1 {
+		return ask(ctx, hosts[0])
+	}
 	var asked []string
 	var denied error
 	for _, h := range hosts {
 		limit, cancel := context.WithTimeout(ctx, pingTimeout)
-		c, err := Open(limit, h)
+		f, err := ask(limit, h)
 		cancel()
 		if err == nil {
-			return c, nil
+			return f, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -114,52 +182,61 @@ func why(err error) string {
 	return fault.As(err).Message
 }
 
-// Open returns a client of the Engine at a host, which it asks for its versions. The caller closes it.
-func Open(ctx context.Context, host Host) (*Client, error) {
-	c := &Client{host: host, transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, host.network, host.address)
-		},
-		TLSClientConfig: host.tls, TLSHandshakeTimeout: dialTimeout,
-		DisableCompression: true, MaxResponseHeaderBytes: maxWords, MaxIdleConns: 8, MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
-	}}
-	if err := c.negotiate(ctx); err != nil {
-		c.Close()
+// ask asks an Engine at a host for the newest version that both sides speak.
+func ask(ctx context.Context, host Host) (*found, error) {
+	c := &Client{transport: transportTo(func() Host { return host })}
+	c.transport.TLSClientConfig = host.tls
+	c.found.Store(&found{host: host})
+	defer c.Close()
+	version, err := c.negotiate(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return &found{host, version}, nil
 }
 
 // negotiate finds the newest version that both sides speak.
-func (c *Client) negotiate(ctx context.Context) error {
+func (c *Client) negotiate(ctx context.Context) (Version, error) {
 	resp, done, err := c.send(ctx, request{method: http.MethodGet, path: "/_ping", within: callTimeout, bare: true})
 	if err != nil {
-		return err
+		return Version{}, err
 	}
 	done()
 	theirs, ok := parseVersion(resp.Header.Get("Api-Version"))
 	if !ok {
-		return c.noEngine(nil, "says nothing of an API's version")
+		return Version{}, c.noEngine(nil, "says nothing of an API's version")
 	}
 	if theirs.before(Oldest) {
-		return fault.New(fault.Unsupported, "the Engine at %s speaks version %s of the API, and %s is the oldest that works", c.host, theirs, Oldest).
+		return Version{}, fault.New(fault.Unsupported, "the Engine at %s speaks version %s of the API, and %s is the oldest that works", c.Host(), theirs, Oldest).
 			WithRemedy("update it to Docker 20.10 or Podman 4")
 	}
-	c.version = Newest
 	if theirs.before(Newest) {
-		c.version = theirs
+		return theirs, nil
 	}
-	return nil
+	return Newest, nil
 }
 
 // Close ends idle connections. Streams go on until they are closed.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Host returns where the Engine listens.
-func (c *Client) Host() Host { return c.host }
+// Host returns where the Engine listens, or where it was looked for while none has answered.
+func (c *Client) Host() Host {
+	if f := c.found.Load(); f != nil {
+		return f.host
+	}
+	if len(c.hosts) == 1 {
+		return c.hosts[0]
+	}
+	return Host{network: "unix", name: "one of the usual sockets"}
+}
 
-// APIVersion returns the version that both sides speak.
-func (c *Client) APIVersion() Version { return c.version }
+// APIVersion returns the version that both sides speak, zero while none has answered.
+func (c *Client) APIVersion() Version {
+	if f := c.found.Load(); f != nil {
+		return f.version
+	}
+	return Version{}
+}
 
 // request is one call.
 type request struct {
@@ -185,7 +262,7 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 	case err != nil:
 		return c.failed(ctx, r.within, err)
 	case len(b) > maxAnswer:
-		return fault.New(fault.Unavailable, "the Engine at %s answers with more than %d MiB", c.host, maxAnswer>>20)
+		return fault.New(fault.Unavailable, "the Engine at %s answers with more than %d MiB", c.Host(), maxAnswer>>20)
 	case out == nil:
 		return nil
 	}
@@ -220,6 +297,10 @@ var errTimeLimit = errors.New("the call's time limit passed")
 
 // do sends a request as it is.
 func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
+	if err := c.Connect(ctx); err != nil {
+		return nil, err
+	}
+	host := c.Host()
 	body, kind := r.body, r.kind
 	if r.in != nil {
 		b, err := json.Marshal(r.in)
@@ -229,14 +310,14 @@ func (c *Client) do(ctx context.Context, r request) (*http.Response, error) {
 		body, kind = bytes.NewReader(b), "application/json"
 	}
 	u := "http://engine"
-	if c.host.network == "tcp" {
-		u = "http://" + c.host.address
+	if host.network == "tcp" {
+		u = "http://" + host.address
 	}
-	if c.host.tls != nil {
-		u = "https://" + c.host.address
+	if host.tls != nil {
+		u = "https://" + host.address
 	}
 	if !r.bare {
-		u += "/v" + c.version.String()
+		u += "/v" + c.APIVersion().String()
 	}
 	u += r.path
 	if len(r.query) > 0 {

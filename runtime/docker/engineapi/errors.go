@@ -24,35 +24,38 @@ func (c *Client) failed(ctx context.Context, within time.Duration, err error) er
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if _, told := errors.AsType[*fault.Error](err); told {
+		return err // of the look for an Engine
+	}
 	var certificate *tls.CertificateVerificationError
 	var timeout net.Error
 	switch {
 	case errors.Is(err, errTimeLimit) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
-		return fault.Wrap(fault.Unavailable, err, "the Engine at %s did not answer within %v", c.host, within).
+		return fault.Wrap(fault.Unavailable, err, "the Engine at %s did not answer within %v", c.Host(), within).
 			WithRemedy("see by docker ps whether it answers at all, and restart it if not: systemctl restart docker")
 	case errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM):
-		return fault.Wrap(fault.Denied, err, "user %d may not connect to the Engine at %s", os.Geteuid(), c.host).
+		return fault.Wrap(fault.Denied, err, "user %d may not connect to the Engine at %s", os.Geteuid(), c.Host()).
 			WithRemedy("add the server's user to the socket's group (usermod -aG docker USER) and log in again, or use an Engine of its own: rootless Docker or Podman")
 	case errors.Is(err, syscall.ENOENT) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTSOCK):
-		return fault.Wrap(fault.Unavailable, err, "no Engine listens at %s", c.host).
+		return fault.Wrap(fault.Unavailable, err, "no Engine listens at %s", c.Host()).
 			WithRemedy("start it (systemctl start docker, or systemctl --user start podman.socket), or say where it is by DOCKER_HOST")
 	case errors.As(err, &certificate):
-		return fault.Wrap(fault.Denied, err, "who answers at %s has no certificate of the authority in DOCKER_CERT_PATH: %s", c.host, clip(certificate.Err.Error())).
+		return fault.Wrap(fault.Denied, err, "who answers at %s has no certificate of the authority in DOCKER_CERT_PATH: %s", c.Host(), clip(certificate.Err.Error())).
 			WithRemedy("put the right ca.pem there, and name the Engine in DOCKER_HOST as its certificate does")
 	case strings.Contains(err.Error(), "remote error: tls: "): // of a type that net/http hides
-		return fault.Wrap(fault.Denied, err, "the Engine at %s does not accept the certificate in DOCKER_CERT_PATH: %s", c.host, clip(err.Error())).
+		return fault.Wrap(fault.Denied, err, "the Engine at %s does not accept the certificate in DOCKER_CERT_PATH: %s", c.Host(), clip(err.Error())).
 			WithRemedy("put a cert.pem and key.pem of the authority that the Engine trusts there")
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
 		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return c.noEngine(err, "does not answer as one: "+clip(err.Error()))
 	}
-	return fault.Wrap(fault.Unavailable, err, "the connection to the Engine at %s broke", c.host).
+	return fault.Wrap(fault.Unavailable, err, "the connection to the Engine at %s broke", c.Host()).
 		WithRemedy("try again; see the Engine's own log if it goes on: journalctl -u docker")
 }
 
 // noEngine is of what listens and is something else.
 func (c *Client) noEngine(err error, what string) error {
-	return fault.Wrap(fault.Unavailable, err, "what listens at %s is no Engine: it %s", c.host, what).
+	return fault.Wrap(fault.Unavailable, err, "what listens at %s is no Engine: it %s", c.Host(), what).
 		WithRemedy("name the socket of Docker's Engine or of Podman's service in DOCKER_HOST; where it wants TLS, DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, too")
 }
 
@@ -71,7 +74,7 @@ func (c *Client) refused(resp *http.Response) error {
 func (c *Client) said(status int, words string) error {
 	words = clip(words)
 	if strings.Contains(words, "no space left on device") || strings.Contains(words, "disk quota exceeded") {
-		return fault.NoSpace(fault.StoreDisk, errors.New(words), "the disk of the Engine at %s is full", c.host).
+		return fault.NoSpace(fault.StoreDisk, errors.New(words), "the disk of the Engine at %s is full", c.Host()).
 			WithRemedy("make room there: docker system df says what takes it, docker system prune removes what nothing uses")
 	}
 	switch status {
@@ -84,6 +87,6 @@ func (c *Client) said(status int, words string) error {
 	case http.StatusConflict:
 		return fault.New(fault.Conflict, "the Engine refuses this now: %s", words)
 	}
-	return fault.Wrap(fault.Unavailable, errors.New(words), "the Engine at %s failed", c.host).
+	return fault.Wrap(fault.Unavailable, errors.New(words), "the Engine at %s failed", c.Host()).
 		WithRemedy("the server's log has its words; try again")
 }

@@ -60,11 +60,12 @@ func (c *Client) Exec(ctx context.Context, id string, argv ...string) (net.Conn,
 
 // dial makes a connection of its own.
 func (c *Client) dial(ctx context.Context) (net.Conn, error) {
-	nc, err := c.transport.DialContext(ctx, c.host.network, c.host.address)
-	if err != nil || c.host.tls == nil {
+	host := c.Host()
+	nc, err := c.transport.DialContext(ctx, host.network, host.address)
+	if err != nil || host.tls == nil {
 		return nc, err
 	}
-	t := tls.Client(nc, c.host.tls)
+	t := tls.Client(nc, host.tls)
 	if err := t.HandshakeContext(ctx); err != nil {
 		_ = nc.Close()
 		return nil, err
@@ -76,7 +77,7 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 func (c *Client) upgrade(nc net.Conn, path string) (*bufio.Reader, error) {
 	body := []byte(`{"Detach":false,"Tty":false}`)
 	_, err := fmt.Fprintf(nc, "POST /v%s%s HTTP/1.1\r\nHost: engine\r\nContent-Type: application/json\r\nConnection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: %d\r\n\r\n%s",
-		c.version, path, len(body), body)
+		c.APIVersion(), path, len(body), body)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 		}, fault.Unavailable, "failed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Open(t.Context(), fake(t, tt.h))
+			_, err := connect(t, fake(t, tt.h))
 			wantFault(t, err, tt.code, tt.words)
 			if fault.As(err).Remedy == "" && tt.code != fault.Denied {
 				t.Error("it says nothing of what to do")
@@ -107,7 +107,7 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 					_ = c.Close()
 				}
 			}()
-			_, err := Open(t.Context(), unixHost(path))
+			_, err := connect(t, unixHost(path))
 			if got := fault.Of(err); got != fault.Unavailable {
 				t.Errorf("got %v (%s)", err, got)
 			}
@@ -126,7 +126,7 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 				_, err = fmt.Fprintf(c, "X-%d: %s\r\n", n, strings.Repeat("x", 1000))
 			}
 		}()
-		_, err := Open(t.Context(), unixHost(path))
+		_, err := connect(t, unixHost(path))
 		wantFault(t, err, fault.Unavailable, "")
 	})
 }
@@ -135,7 +135,7 @@ func TestWhatListensIsNoGoodEngine(t *testing.T) {
 func TestTheVersionIsOneThatBothSpeak(t *testing.T) {
 	for theirs, want := range map[string]Version{"1.41": {1, 41}, "1.45": {1, 45}, "1.99": Newest, "2.0": Newest} {
 		var asked string
-		c, err := Open(t.Context(), fake(t, engine(theirs, func(w http.ResponseWriter, r *http.Request) {
+		c, err := connect(t, fake(t, engine(theirs, func(w http.ResponseWriter, r *http.Request) {
 			asked = r.URL.Path
 			fmt.Fprint(w, "{}")
 		})))
@@ -149,9 +149,19 @@ func TestTheVersionIsOneThatBothSpeak(t *testing.T) {
 	}
 }
 
+// connect looks for an Engine at these hosts.
+func connect(t *testing.T, hosts ...Host) (*Client, error) {
+	c := newClient(hosts)
+	err := c.Connect(t.Context())
+	if err != nil {
+		c.Close()
+	}
+	return c, err
+}
+
 func opened(t *testing.T, h http.HandlerFunc) *Client {
 	t.Helper()
-	c, err := Open(t.Context(), fake(t, engine("1.41", h)))
+	c, err := connect(t, fake(t, engine("1.41", h)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +278,7 @@ func TestNoEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, h := range map[string]Host{"Missing": unixHost(dir + "/none"), "AFile": unixHost(plain)} {
-		_, err := Open(t.Context(), h)
+		_, err := connect(t, h)
 		wantFault(t, err, fault.Unavailable, "no Engine listens at unix://")
 		if fault.As(err).Remedy == "" {
 			t.Errorf("%s: nothing is said of what to do", name)
@@ -289,10 +299,11 @@ func TestNoRightOnTheSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	dial := asNobody(t)
-	c := &Client{host: h, transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return dial(ctx, h.address)
-	}}}
-	wantFault(t, c.negotiate(t.Context()), fault.Denied, "may not connect")
+	c := newClient([]Host{h})
+	c.found.Store(&found{host: h})
+	c.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, h.address) }
+	_, err := c.negotiate(t.Context())
+	wantFault(t, err, fault.Denied, "may not connect")
 }
 
 // asNobody returns what dials with the rights of another user. They are those of a thread that ends.
@@ -363,12 +374,44 @@ func TestTheUsualSockets(t *testing.T) {
 	})
 	good := fake(t, engine("1.41", nil))
 	missing := unixHost(t.TempDir() + "/none")
-	c, err := first(t.Context(), []Host{missing, hanging, good})
+	c, err := connect(t, missing, hanging, good)
 	if err != nil || c.Host() != good {
 		t.Fatalf("found is %v, %v; want %v", c, err, good)
 	}
 	c.Close()
-	_, err = first(t.Context(), []Host{missing, hanging})
+	_, err = connect(t, missing, hanging)
 	wantFault(t, err, fault.Unavailable, missing.address+" (missing)")
 	wantFault(t, err, fault.Unavailable, hanging.address+" (no answer within 800ms)")
+}
+
+// An Engine that comes later is found by the next call, and from then on no other is asked, also where
+// one of an earlier place comes.
+func TestAnEngineThatComesLater(t *testing.T) {
+	dir := t.TempDir()
+	first, second := unixHost(dir+"/first"), unixHost(dir+"/second")
+	c := newClient([]Host{first, second})
+	t.Cleanup(c.Close)
+	_, err := c.Info(t.Context())
+	wantFault(t, err, fault.Unavailable, first.address+" (missing)")
+	if name := c.Host().String(); name != "one of the usual sockets" || !c.Host().Local() {
+		t.Errorf("it is said to be at %s", name)
+	}
+	come := func(h Host, id string) {
+		l, err := net.Listen("unix", h.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: engine("1.41", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"ID":%q}`, id) })}
+		go func() { _ = s.Serve(l) }()
+		t.Cleanup(func() { _ = s.Close() })
+	}
+	come(second, "second")
+	for range 2 {
+		if info, err := c.Info(t.Context()); err != nil || info.ID != "second" || c.Host() != second {
+			t.Errorf("it says %+v, %v, and is at %v", info, err, c.Host())
+		}
+		if _, err := net.Dial("unix", first.address); err != nil {
+			come(first, "first")
+		}
+	}
 }

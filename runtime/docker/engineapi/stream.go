@@ -106,7 +106,7 @@ func (s *lines) next(out any) error {
 	case err == nil:
 		return io.EOF
 	case errors.Is(err, bufio.ErrTooLong):
-		return fault.New(fault.Unavailable, "the Engine at %s sends a line of more than %d bytes", s.c.host, maxLine)
+		return fault.New(fault.Unavailable, "the Engine at %s sends a line of more than %d bytes", s.c.Host(), maxLine)
 	default:
 		return s.c.failed(s.ctx, quietTimeout, cmp.Or(context.Cause(s.limit), err))
 	}
