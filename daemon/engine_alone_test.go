@@ -66,6 +66,18 @@ func works(t *testing.T, url string) (*client.Client, *v1.Sandbox) {
 	if err != nil || s.Runtime != "docker" {
 		t.Fatalf("got %+v, %v", s, err)
 	}
+	if s.DiskMB == 0 {
+		t.Error("the default limit of the disk is not in the record")
+	}
+	if _, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: new("sandpit.test/small:1"), DiskMB: new(64)}); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
+		t.Errorf("a limit of the disk that nobody holds: %v", err)
+	}
+	if _, err := c.Update(t.Context(), s.ID, v1.UpdateSandbox{DiskMB: new(64)}); fault.Of(err) != fault.Unsupported {
+		t.Errorf("such a limit for a sandbox that is there: %v", err)
+	}
+	if _, err := c.Update(t.Context(), s.ID, v1.UpdateSandbox{DiskMB: new(s.DiskMB)}); err != nil {
+		t.Errorf("the limit that it has: %v", err)
+	}
 	res, err := c.Exec(t.Context(), s.ID, v1.Exec{Argv: []string{"/.sandpit/agent/sandpit-agent", "relay", "/none"}})
 	if err != nil || res.ExitCode == nil || *res.ExitCode == 0 {
 		t.Errorf("its command says %+v, %v", res, err)

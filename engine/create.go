@@ -47,9 +47,9 @@ type CreateRequest struct {
 	Secrets      map[string]secrets.Request // of the sandbox itself, by their names
 	Template     *sandbox.Template          // what filled the request in, or is to: see engine/templates
 
-	secrets []secrets.Secret // what Secrets comes to
-	unasked bool             // Network was nil
-	kept    bool             // Retention was nil
+	secrets       []secrets.Secret // what Secrets comes to
+	unasked, kept bool             // Network was nil; Retention was
+	diskMB        int              // as the caller asked for it
 }
 
 // Create makes a sandbox and starts it; when it returns, commands can run. It
@@ -76,6 +76,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if t := r.Template; t != nil && t.ChosenBy == "" && t.Asked != "" {
 		return nil, false, fault.New(fault.Unsupported, "template %q: this server keeps no templates", sandbox.Clip(t.Asked, 80))
 	}
+	r.diskMB = r.Limits.DiskMB
 	disks, entry, err := e.disks(ctx, c.Project, &r)
 	if err != nil {
 		return nil, false, err
@@ -103,7 +104,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	}
 	img, err := e.imageOf(ctx, c, entry, &r, disks)
 	if err == nil {
-		err = e.core.RoomFor(r.Runtime) // a pool's sandbox has a disk that nothing can be written to
+		err = e.core.MayMake(ctx, r.Runtime, r.diskMB) // a pool's sandbox has a disk that nothing can be written to
 	}
 	if err == nil {
 		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -149,7 +150,7 @@ func (e *Engine) mayChange(ctx context.Context, s *sandbox.Sandbox, p update.Pat
 		return fault.New(fault.State, "auto_delete: the sandbox %s is %s already, and would be deleted at once", s.Ref(), s.State).
 			WithRemedy("start it first (start %s), or delete it", s.Ref())
 	}
-	return e.mayIdle(ctx, s.Runtime, p.OnIdle)
+	return cmp.Or(e.mayIdle(ctx, s.Runtime, p.OnIdle), e.core.MayChangeDisk(ctx, s, p.DiskMB))
 }
 
 // mayIdle refuses to pause idle sandboxes of a runtime that cannot.

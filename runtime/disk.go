@@ -4,6 +4,8 @@
 package runtime
 
 import (
+	"context"
+
 	"sandpit.dev/fault"
 )
 
@@ -21,6 +23,13 @@ type Disk struct {
 	RoomBytes                    int64 // what instances may still take together
 	Full                         error // why no new instance is made, fault.Full; nil: they are
 	Failed                       error // why no disk can be used, fault.Unavailable; nil: they can
+}
+
+// DiskLimiter is implemented by drivers for which it depends on the host whether Limits.DiskMB holds.
+type DiskLimiter interface {
+	// MayLimitDisk returns nil where it holds, else why not, fault.Unsupported. It refuses then what a
+	// caller asked for; a default limit has no effect.
+	MayLimitDisk(ctx context.Context) error
 }
 
 // DiskTeller is implemented by instances that know which disk is full when a write in them fails

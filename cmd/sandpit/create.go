@@ -22,6 +22,7 @@ type making struct {
 	c            *cobra.Command
 	key, image   string
 	template     string
+	runtime      string
 	exact        bool
 	from         string
 	size         string
@@ -44,6 +45,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	flags.KeyIsName(f)
 	f.StringVar(&m.image, "image", "", "what to run on; see sandpit image ls")
 	f.StringVar(&m.template, "template", "", "what it is made of: a template's name, NAME@VERSION or id; see sandpit template ls")
+	f.StringVar(&m.runtime, "runtime", "", "what isolates it: native or docker, of those that the server has; see sandpit info")
 	f.BoolVar(&m.exact, "image-exact", false, "refuse an image whose name says something else than what is inside")
 	f.StringVar(&m.size, "size", "", "CPU and memory by name: small, medium or large; see sandpit limits")
 	f.Float64Var(&m.cpu, "cpu", 0, "CPU cores (0.5, 2)")
@@ -73,7 +75,7 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 func (m *making) request() v1.CreateSandbox {
 	f, k := m.c.Flags(), m.clocks
 	return v1.CreateSandbox{
-		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), ImageExact: flags.Given(f, "image-exact", m.exact), Size: flags.Given(f, "size", m.size), CPUCores: flags.Given(f, "cpu", m.cpu),
+		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), Runtime: flags.Given(f, "runtime", m.runtime), ImageExact: flags.Given(f, "image-exact", m.exact), Size: flags.Given(f, "size", m.size), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.policy(m.network),

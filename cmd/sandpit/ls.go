@@ -91,7 +91,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 					output.Ago(now, &s.CreatedAt), output.Ago(now, s.LastActivityAt),
 				}
 			},
-			WideHead: slices.Concat([]string{"DISK", "NETWORK", "EXPIRES"}, usedHeads(), []string{"LABELS"}),
+			WideHead: slices.Concat([]string{"RUNTIME", "DISK", "NETWORK", "EXPIRES"}, usedHeads(), []string{"LABELS"}),
 			WideRow: func(s *v1.Sandbox, now time.Time) []string {
 				var labels []string
 				for _, name := range slices.Sorted(maps.Keys(s.Metadata)) {
@@ -101,7 +101,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 				if s.Archive != nil {
 					disk += " (" + output.Bytes(s.Archive.SizeBytes) + " archived)"
 				}
-				return slices.Concat([]string{disk, s.Network, output.Ago(now, s.ExpiresAt)}, usage.Cells(uses[s.ID]), []string{strings.Join(labels, ",")})
+				return slices.Concat([]string{s.Runtime, disk, s.Network, output.Ago(now, s.ExpiresAt)}, usage.Cells(uses[s.ID]), []string{strings.Join(labels, ",")})
 			},
 			Called: func(s *v1.Sandbox) string { return s.Ref() },
 		})

@@ -62,6 +62,35 @@ func (c *Core) RoomFor(name string) error {
 	return nil
 }
 
+// MayMake returns why nothing new can be made with a runtime, or not with the disk that was asked for; nil: it can.
+func (c *Core) MayMake(ctx context.Context, name string, diskMB int) error {
+	if err := c.RoomFor(name); err != nil || diskMB == 0 {
+		return err
+	}
+	return c.mayLimitDisk(ctx, name)
+}
+
+// MayChangeDisk refuses another limit for the disk of a sandbox whose runtime sets none.
+func (c *Core) MayChangeDisk(ctx context.Context, s *sandbox.Sandbox, diskMB *int) error {
+	if diskMB == nil || *diskMB == s.Limits.DiskMB {
+		return nil
+	}
+	return c.mayLimitDisk(ctx, s.Runtime)
+}
+
+// mayLimitDisk refuses a limit of the disk that a caller asks of a runtime which sets none.
+func (c *Core) mayLimitDisk(ctx context.Context, name string) error {
+	d, ok := c.Runtimes[name].(runtime.DiskLimiter)
+	if !ok {
+		return nil
+	}
+	err := d.MayLimitDisk(ctx)
+	if fault.Is(err, fault.Unsupported) {
+		return fault.Wrap(fault.Unsupported, err, "disk_mb: %s", Reason(err)).WithRemedy("leave disk_mb out, or ask for another runtime")
+	}
+	return err
+}
+
 // Driver returns the driver of a runtime that something kept needs, as a D: what of it keeps
 // snapshots, or volumes. keeps says so in words.
 func Driver[D any](c *Core, name, keeps string) (D, error) {

@@ -14,6 +14,8 @@ import (
 	"sandpit.dev/sandbox"
 )
 
+var _ runtime.DiskLimiter = (*Driver)(nil)
+
 // Probe says what the Engine can, by what it says of itself.
 func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	info, err := d.engine.Info(ctx)
@@ -36,7 +38,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.LimitMemory:    limit(info.MemoryLimit && info.SwapLimit, "memory without swap"),
 		runtime.LimitSockets:   no(other, "the docker runtime does not have the Engine count what sockets hold"),
 		runtime.LimitPids:      limit(info.PidsLimit, "processes"),
-		runtime.LimitDisk:      no(other, "the docker runtime sets no limit to the Engine's layers"),
+		runtime.LimitDisk:      d.MayLimitDisk(ctx),
 		runtime.KillTree:       keepsTrees(info, no),
 		runtime.TrackChanges:   no(other, "the docker runtime does not tell what a command changed"),
 		runtime.WatchFiles:     no(other, "the docker runtime watches no files"),
@@ -49,6 +51,11 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Volumes:        no(other, "the docker runtime keeps no volumes"),
 		runtime.Network:        no(other, "the docker runtime brings no traffic to the server: containers have no network"),
 	}, nil
+}
+
+// MayLimitDisk says that layers have no limit.
+func (d *Driver) MayLimitDisk(context.Context) error {
+	return fault.New(fault.Unsupported, "the docker runtime sets no limit to the Engine's layers").WithRemedy("use the native runtime")
 }
 
 // keepsTrees is of the agent, which has no cgroups of its own in a container, and keeps a command's
