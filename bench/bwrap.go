@@ -57,7 +57,7 @@ func (b *bwrap) FirstCommand(ctx context.Context) (took, cpu time.Duration, err 
 	dir := filepath.Join(b.parts.dir, strconv.Itoa(b.n))
 	err = b.thread.Do(func() (err error) {
 		defer func() { err = errors.Join(err, dropOverlay(dir)) }()
-		if err := mountOverlay(b.parts.root, dir); err != nil {
+		if err := mountOverlay(b.parts.image.Root, dir); err != nil {
 			return err
 		}
 		took, cpu, err = spent(ctx, b.parts.dir, func(ctx context.Context) *exec.Cmd {

@@ -13,11 +13,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/image"
 	"sandpit.dev/internal/dockerd"
 	"sandpit.dev/internal/leaktest"
 )
@@ -32,6 +35,12 @@ type engine struct {
 }
 
 const engineImage = "sandpit-bench"
+
+// As the docker runtime names and labels an image that it has loaded.
+const (
+	loadedImages = "localhost/sandpit/image"
+	loadedLabel  = "dev.sandpit.image"
+)
 
 // engineShare is one engine for all peers that need one.
 type engineShare struct {
@@ -76,7 +85,7 @@ func startEngine(ctx context.Context, parts peerParts) (_ *engine, err error) {
 			return new(net.Dialer).DialContext(ctx, "unix", started.Socket)
 		},
 	}}}
-	if err := errors.Join(e.hear(ctx), e.addImage(ctx, parts.root)); err != nil {
+	if err := errors.Join(e.hear(ctx), e.addImage(ctx, parts.image)); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
@@ -100,14 +109,20 @@ func (e *engine) hear(ctx context.Context) error {
 	return nil
 }
 
-// addImage makes an image of one empty layer, and has the root stand in for that layer.
-func (e *engine) addImage(ctx context.Context, root string) error {
+// addImage makes an image of one empty layer, and has the root stand in for that layer. It also has
+// the name by which sandpit's docker runtime finds it loaded.
+func (e *engine) addImage(ctx context.Context, img image.Image) error {
 	var empty bytes.Buffer
 	t := tar.NewWriter(&empty)
 	if err := errors.Join(t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o755}), t.Close()); err != nil {
 		return err
 	}
-	if err := e.send(ctx, http.MethodPost, "/images/create?fromSrc=-&repo="+engineImage, "application/x-tar", &empty, nil); err != nil {
+	label := "LABEL " + loadedLabel + "=" + img.Digest
+	if err := e.send(ctx, http.MethodPost, "/images/create?fromSrc=-&repo="+engineImage+"&changes="+url.QueryEscape(label), "application/x-tar", &empty, nil); err != nil {
+		return err
+	}
+	loaded := "?repo=" + loadedImages + "&tag=" + strings.TrimPrefix(img.Digest, "sha256:")
+	if err := e.call(ctx, http.MethodPost, "/images/"+engineImage+"/tag"+loaded, nil, nil); err != nil {
 		return err
 	}
 	var image struct {
@@ -124,7 +139,7 @@ func (e *engine) addImage(ctx context.Context, root string) error {
 		return fmt.Errorf("the Engine keeps its layers in %q, and the benchmark knows overlay2 alone", image.GraphDriver.Name)
 	}
 	return e.Do(func() error {
-		if err := unix.Mount(root, layer, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.Mount(img.Root, layer, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount the root as the layer: %w", err)
 		}
 		return unix.Mount("", layer, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")

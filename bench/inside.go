@@ -87,7 +87,7 @@ const (
 
 // inside measures all kinds of work that the image has the programs for.
 func (s *session) inside(ctx context.Context) (_ *Inside, err error) {
-	image, err := imageRoot(ctx, s.o.Images)
+	img, err := defaultImage(ctx, s.o.Images)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (s *session) inside(ctx context.Context) (_ *Inside, err error) {
 	}
 	sides := make([]worker, 1, 1+len(places)) // what is inside comes last
 	for _, place := range places {
-		where, err := newBare(filepath.Join(dir, place.name), image, place.device)
+		where, err := newBare(filepath.Join(dir, place.name), img.Root, place.device)
 		if err != nil {
 			return nil, fmt.Errorf("the bare host, %s: %w", place.name, err)
 		}

@@ -173,7 +173,7 @@ func (r *oci) bundle(id string) string { return filepath.Join(r.parts.dir, id) }
 
 // prepare makes the container's bundle.
 func (r *oci) prepare(id string, argv ...string) error {
-	if err := r.thread.Do(func() error { return mountOverlay(r.parts.root, r.bundle(id)) }); err != nil {
+	if err := r.thread.Do(func() error { return mountOverlay(r.parts.image.Root, r.bundle(id)) }); err != nil {
 		return err
 	}
 	b, err := json.Marshal(r.config(id, argv))

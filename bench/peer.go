@@ -42,9 +42,11 @@ type opener func(ctx context.Context, p peerParts) (Peer, error)
 
 // peerParts is what peers are made of.
 type peerParts struct {
-	dir      string // theirs, and there
-	root     string // the image's unpacked root, never written to
-	group    string // name of the cgroup below which theirs are
+	dir      string      // theirs, and there
+	program  string      // sandpit's
+	images   string      // directory of sandpit's images; "": the usual one
+	image    image.Image // never written to
+	group    string      // name of the cgroup below which theirs are
 	programs *programs.Finder
 	engine   *engineShare
 }
@@ -59,7 +61,7 @@ const (
 // openers is the list of peers: a new one is a line here.
 var openers = map[string]opener{
 	"bwrap": openBwrap, "crun": openCrun, "docker": openDocker, "docker_cli": openDockerCLI,
-	"host": openHost, "runc": openRunc, "runsc": openRunsc,
+	"host": openHost, "runc": openRunc, "runsc": openRunsc, "sandpit_docker": openSandpitDocker,
 }
 
 // peer is one that is there.
@@ -71,7 +73,7 @@ type peer struct {
 // openPeers makes those ready that were asked for; the report tells why others are not
 // there.
 func (s *session) openPeers(ctx context.Context) {
-	root, err := imageRoot(ctx, s.o.Images)
+	img, err := defaultImage(ctx, s.o.Images)
 	found := &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(s.dir, "fetched"), Fetch: s.o.Fetch}
 	share := &engineShare{}
 	for _, name := range Peers() {
@@ -85,7 +87,7 @@ func (s *session) openPeers(ctx context.Context) {
 		}
 		s.tell("make " + name + " ready")
 		parts := peerParts{
-			dir: filepath.Join(s.dir, name), root: root, group: filepath.Base(s.dir) + "-" + name, programs: found, engine: share,
+			dir: filepath.Join(s.dir, name), program: s.o.Program, images: s.o.Images, image: img, group: filepath.Base(s.dir) + "-" + name, programs: found, engine: share,
 		}
 		p, err := openPeer(ctx, name, parts)
 		if err != nil {
@@ -112,12 +114,12 @@ func (s *session) closePeers() error {
 	return errors.Join(errs...)
 }
 
-// imageRoot finds the root that sandboxes which ask for no image run on.
-func imageRoot(ctx context.Context, dir string) (string, error) {
+// defaultImage finds the one that sandboxes which ask for none run on.
+func defaultImage(ctx context.Context, dir string) (image.Image, error) {
 	images, err := image.Open(image.Options{Dir: dir})
 	if err != nil {
-		return "", err
+		return image.Image{}, err
 	}
 	img, err := images.Find(ctx, "")
-	return img.Root, errors.Join(err, images.Close())
+	return img, errors.Join(err, images.Close())
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"sandpit.dev/image"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/internal/programs"
@@ -35,7 +36,7 @@ func mayFetch(name string) bool {
 func newPeer(t *testing.T, name string) (Peer, peerParts) {
 	t.Helper()
 	skiptest.WithoutRoot(t, "it makes namespaces")
-	parts := testParts(t, name, imagetest.Python(t).Root, mayFetch(name))
+	parts := testParts(t, name, imagetest.Python(t), mayFetch(name))
 	p, err := openPeer(t.Context(), name, parts)
 	if err != nil && !parts.programs.Fetch && strings.HasPrefix(err.Error(), "not installed") {
 		t.Skipf("%s: %v", name, err)
@@ -46,7 +47,7 @@ func newPeer(t *testing.T, name string) (Peer, peerParts) {
 	return p, parts
 }
 
-func testParts(t *testing.T, name, root string, fetch bool) peerParts {
+func testParts(t *testing.T, name string, img image.Image, fetch bool) peerParts {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandpit-bench-test-") // short: there are sockets in it
 	if err != nil {
@@ -57,8 +58,12 @@ func testParts(t *testing.T, name, root string, fetch bool) peerParts {
 			t.Error(err)
 		}
 	})
+	var program, images string
+	if name == "sandpit_docker" {
+		program, images = guarded(t)
+	}
 	return peerParts{
-		dir: filepath.Join(dir, name), root: root, group: "sandpit-bench-" + rand.Text() + "-" + name,
+		dir: filepath.Join(dir, name), program: program, images: images, image: img, group: "sandpit-bench-" + rand.Text() + "-" + name,
 		programs: &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: fetch},
 		engine:   &engineShare{},
 	}
@@ -80,7 +85,12 @@ func lookAtHost(t *testing.T) hostState {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := hostState{mounts: string(mounts), forward: string(forward)}
+	s := hostState{forward: string(forward)}
+	for line := range strings.Lines(string(mounts)) {
+		if at := strings.Fields(line)[4]; !strings.HasPrefix(at, os.TempDir()+"/") || strings.Contains(at, "sandpit-bench-test-") {
+			s.mounts += line // others are those of other tests
+		}
+	}
 	for _, place := range []string{"/etc/docker", "/opt/containerd", "/run/containerd", "/run/docker", "/run/docker.pid", "/var/lib/docker", "/var/lib/containerd"} {
 		if _, err := os.Lstat(place); err == nil {
 			s.places = append(s.places, place)
@@ -164,7 +174,7 @@ func TestPeersThatFailToOpenLeaveNothing(t *testing.T) {
 			continue // it has no root to fail on
 		}
 		t.Run(name, func(t *testing.T) {
-			parts := testParts(t, name, t.TempDir(), false) // a root without programs
+			parts := testParts(t, name, image.Image{Root: t.TempDir()}, false) // a root without programs
 			p, err := openPeer(t.Context(), name, parts)
 			if err == nil {
 				t.Fatal(errors.Join(errors.New("a root without programs ran one"), p.Close()))
@@ -182,7 +192,7 @@ func TestPeersInterruptedWhileTheyOpenLeaveNothing(t *testing.T) {
 	root := imagetest.Python(t).Root
 	for _, name := range Peers() {
 		t.Run(name, func(t *testing.T) {
-			parts := testParts(t, name, root, false)
+			parts := testParts(t, name, image.Image{Root: root}, false)
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			p, err := openPeer(ctx, name, parts)

@@ -36,7 +36,8 @@ type server struct {
 	run       string // its run directory
 	token     string
 	prewarmed int
-	config    string // path; "": none
+	config    string   // path; "": none
+	env       []string // further variables
 
 	cmd    *exec.Cmd
 	ended  chan error // of the process
@@ -46,13 +47,19 @@ type server struct {
 	client *client.Client
 }
 
+// newServer returns one that is still to be started.
+func newServer(program, dir, images string) *server {
+	return &server{
+		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(),
+		data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"),
+	}
+}
+
 // startServer starts a server and waits until it answers.
 // Sandboxes may be allowed to reach the address, if it is valid.
 func startServer(ctx context.Context, program, dir, images string, prewarmed int, allow netip.Addr) (*server, error) {
-	s := &server{
-		program: program, images: images, run: filepath.Join(dir, "run"), token: "bench-" + rand.Text(), prewarmed: prewarmed,
-		data: filepath.Join(dir, "data"), log: filepath.Join(dir, "server.log"),
-	}
+	s := newServer(program, dir, images)
+	s.prewarmed = prewarmed
 	if allow.IsValid() {
 		s.config = filepath.Join(dir, "config.yaml")
 		if err := os.WriteFile(s.config, fmt.Appendf(nil, "network:\n  allow_private: [%q]\n", allow), 0o600); err != nil {
@@ -83,6 +90,7 @@ func (s *server) start(ctx context.Context) (err error) {
 	s.cmd = exec.Command(s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.data, "--images", s.images)
 	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
 		"SANDPIT_ADMIN_TOKEN="+s.token, "SANDPIT_RUN_DIR="+s.run, "SANDPIT_POOL="+strconv.Itoa(s.prewarmed), "SANDPIT_CONFIG="+s.config)
+	s.cmd.Env = append(s.cmd.Env, s.env...)
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt is for us: we end it in order
 	if err := s.cmd.Start(); err != nil {

@@ -85,12 +85,24 @@ func marks(r *bench.Report) []mark {
 		{what: "create → first command, cold: p99", limit: 15, unit: " ms", figure: p99(cold["sandpit"])},
 		{what: "`runc run` takes longer to the first command", limit: 10, least: true, unit: " ×", figure: r.FirstCommandRatio["runc"]},
 		{what: "Docker, by the Engine's API, takes longer to the first command", limit: 40, least: true, unit: " ×", figure: r.FirstCommandRatio["docker"]},
+		{what: "Docker, by the Engine's API, takes longer to the first command than sandpit on the same Engine", limit: 1.05, least: true, unit: " ×", figure: onDocker(r.FirstCommandRatio)},
+		{what: "and to a further command", limit: 10, least: true, unit: " ×", figure: onDocker(r.ExecRatio)},
 		{what: "command in a sandbox that runs: p50", limit: execLimit, unit: " ms", figure: p50(r.Exec["sandpit"]), beside: alone(r.Exec)},
 	}
 	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, insideMarks, neighbourMarks} {
 		all = append(all, more(r)...)
 	}
 	return all
+}
+
+// onDocker returns how many times longer the Engine's API takes than sandpit on that Engine does: of both
+// the median over the pairs with sandpit's native runtime is known.
+func onDocker(ratios map[string]*float64) *float64 {
+	peer, us := ratios["docker"], ratios["sandpit_docker"]
+	if peer == nil || us == nil || *us == 0 {
+		return nil
+	}
+	return new(*peer / *us)
 }
 
 // inTwo says what the same takes as a create and a command, by two requests.

@@ -47,6 +47,10 @@ func peerTexts() map[string]peerText {
 			"Docker, docker run", "`docker run --rm` from the start of its process to its end, which is when the container is removed, on the same Engine. A further command is `docker exec`.",
 			"No authentication, no user namespace, no record of commands.",
 		},
+		"sandpit_docker": {
+			"sandpit on Docker", "As sandpit, with `\"runtime\": \"docker\"`: a server of its own, whose sandboxes are containers of the same Engine.",
+			"No user namespace, as the peer Docker.",
+		},
 		"host": {
 			"host process", "`/bin/true` of the host by fork and exec, and waited for: no sandbox at all, and the floor for whatever starts a process. A further command is the same.",
 			"No isolation of any kind.",
