@@ -50,9 +50,9 @@ type Driver struct {
 
 	mu    sync.Mutex
 	known map[sandbox.ID]*Instance
+	loads map[string]*loading // by reference
 
-	agent  once // the volume with the agent is there
-	images group
+	agent once // the volume with the agent is there
 }
 
 var _ runtime.Driver = (*Driver)(nil)
@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent,
 		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
 		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
-		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance),
+		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])

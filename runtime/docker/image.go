@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/image/oci"
@@ -27,17 +28,15 @@ func (d *Driver) image(ctx context.Context, img runtime.Image) (string, error) {
 	if !fault.Is(err, fault.NotFound) {
 		return id, err
 	}
-	load := d.images.get(hex)
-	if err := load.mu.lock(ctx); err != nil {
-		return "", err
+	l := d.loadOnce(ref, img)
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return "", fault.Wrap(fault.Unavailable, ctx.Err(), "the Engine at %s is still being sent the image %q, since %v", d.engine.Host(), img.Name, time.Since(l.began).Round(time.Second)).
+			WithRemedy("try again in a minute: it goes on meanwhile")
 	}
-	defer load.mu.unlock()
-	if id, err = d.loaded(ctx, ref, img.Digest); !fault.Is(err, fault.NotFound) {
-		return id, err // another call had it loaded
-	}
-	d.log.Info("the Engine gets an image", "image", img.Name, "digest", img.Digest)
-	if err := d.load(ctx, ref, img); err != nil {
-		return "", err
+	if l.err != nil {
+		return "", l.err
 	}
 	if id, err = d.loaded(ctx, ref, img.Digest); err != nil {
 		return "", fault.Wrap(fault.Unavailable, err, "the Engine at %s took the image %q and has none of that digest", d.engine.Host(), img.Name)
@@ -55,6 +54,47 @@ func (d *Driver) loaded(ctx context.Context, ref, digest string) (string, error)
 		return "", fault.New(fault.NotFound, "the Engine's image %s is another", ref)
 	}
 	return have.ID, nil
+}
+
+// loading is an image on its way to the Engine.
+type loading struct {
+	began time.Time
+	done  chan struct{} // closed at its end
+	err   error         // then
+}
+
+// loadTimeout bounds it.
+const loadTimeout = time.Hour
+
+// loadOnce has the image sent, unless it is being sent. It goes on when all who wait for it have gone:
+// one that takes longer than a create may would otherwise never get there.
+func (d *Driver) loadOnce(ref string, img runtime.Image) *loading {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if l := d.loads[ref]; l != nil {
+		return l
+	}
+	l := &loading{began: time.Now(), done: make(chan struct{})}
+	d.loads[ref] = l
+	d.log.Info("the Engine is sent an image", "image", img.Name, "digest", img.Digest)
+	d.workers.Go(func() {
+		ctx, cancel := context.WithTimeout(d.running, loadTimeout)
+		defer cancel()
+		// Another call may have sent it since the Engine was asked.
+		if _, err := d.loaded(ctx, ref, img.Digest); fault.Is(err, fault.NotFound) {
+			l.err = d.load(ctx, ref, img)
+		} else {
+			l.err = err
+		}
+		if l.err != nil {
+			d.log.Warn("the Engine did not take an image", "image", img.Name, "error", l.err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.loads, ref)
+		close(l.done)
+	})
+	return l
 }
 
 // load sends an image as an archive, as it is written.

@@ -45,21 +45,3 @@ func (l *chanLock) lock(ctx context.Context) error {
 }
 
 func (l *chanLock) unlock() { <-l.ch }
-
-// group has one [once] for each key.
-type group struct {
-	mu sync.Mutex
-	of map[string]*once
-}
-
-func (g *group) get(key string) *once {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.of == nil {
-		g.of = make(map[string]*once)
-	}
-	if g.of[key] == nil {
-		g.of[key] = new(once)
-	}
-	return g.of[key]
-}
