@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dockerd runs Docker's Engine for a test or a benchmark, on a host that has none and
-// shall not get one.
+// Package dockerd runs an Engine for a test or a benchmark, Docker's or Podman's, on a host that
+// has none and shall not get one.
 //
 // An Engine changes the host that it runs on: it turns forwarding on, sets the firewall's policy,
 // loads a profile into AppArmor, and writes below /run, /etc and /opt. So it has namespaces of its
@@ -23,6 +23,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ type Engine struct {
 	PID    int    // of process 1 of its namespace
 
 	thread  *programs.Private
-	group   string
+	groups  []string
 	process *os.Process
 	ended   chan error // of that
 }
@@ -63,7 +64,7 @@ const (
 // namespace only, and takes care of orphans.
 const initScript = `mount -t proc proc /proc && { "$@" & wait; }`
 
-// Start starts an Engine and waits until it answers. The caller closes it.
+// Start starts Docker's Engine and waits until it answers. The caller closes it.
 func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := checkPlace(o.Dir); err != nil {
 		return nil, err
@@ -86,16 +87,20 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := os.WriteFile(config, b, 0o600); err != nil {
 		return nil, err
 	}
-	log, err := os.Create(filepath.Join(o.Dir, "dockerd.log"))
+	return start(ctx, o.Dir, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config))
+}
+
+// start has the command run in namespaces of its own, and waits until it answers at the socket. The groups are swept in the end.
+func start(ctx context.Context, dir string, groups []string, socket string, cmd *exec.Cmd) (_ *Engine, err error) {
+	log, err := os.Create(filepath.Join(dir, "engine.log"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	e := &Engine{Socket: socket, group: o.Group, ended: make(chan error, 1)}
+	e := &Engine{Socket: socket, groups: groups, ended: make(chan error, 1)}
 	if e.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
-	cmd := k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
@@ -103,7 +108,7 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 		Pdeathsig:  syscall.SIGKILL, // the thread ends with us, however we end
 	}
 	err = e.thread.Do(func() error {
-		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
+		if err := errors.Join(letGo(dir), hidePlaces()); err != nil {
 			return err
 		}
 		return cmd.Start()
@@ -128,7 +133,11 @@ func (e *Engine) Close() error {
 	_ = e.process.Kill() // it may have ended
 	<-e.ended            // and with it its whole namespace
 	e.thread.Close()
-	return programs.SweepGroup(e.group)
+	var errs []error
+	for _, name := range e.groups {
+		errs = append(errs, programs.SweepGroup(name))
+	}
+	return errors.Join(errs...)
 }
 
 // checkPlace refuses a directory that hidePlaces would hide.
@@ -207,12 +216,12 @@ func (e *Engine) wait(ctx context.Context, log string) error {
 		select {
 		case err := <-e.ended:
 			e.ended <- err
-			return fmt.Errorf("dockerd ended: %s", lastWords(log))
+			return fmt.Errorf("the Engine ended: %s", lastWords(log))
 		case <-limit.Done():
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return fmt.Errorf("dockerd is not ready after %v: %s", readyTimeout, lastWords(log))
+			return fmt.Errorf("the Engine is not ready after %v: %s", readyTimeout, lastWords(log))
 		case <-time.After(askEvery):
 		}
 	}

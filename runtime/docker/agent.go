@@ -115,11 +115,19 @@ type agentConfig struct {
 	Root        bool           `json:"root"`
 	MaxLogBytes int64          `json:"max_log_bytes,omitempty"`
 	Threads     int            `json:"threads"`
+	OpenFiles   uint32         `json:"open_files"`
 }
 
 // agentThreads are the agent's in a container's limit of processes, on top of the sandbox's: commands
 // that take all they can get leave it these.
 const agentThreads = 32
+
+// How many descriptors the agent has at most, and each process of a command: what sockets hold is in no
+// limit of memory.
+const (
+	agentFiles   = 16384
+	commandFiles = 4096
+)
 
 // userID is that of commands inside.
 const userID = 1000
@@ -127,7 +135,7 @@ const userID = 1000
 // configOf returns the agent's configuration.
 func configOf(l sandbox.Limits, key *handshake.Key) ([]byte, error) {
 	return json.Marshal(agentConfig{
-		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(), Threads: agentThreads,
+		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles,
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker/engineapi"
@@ -30,6 +32,9 @@ func KnownCapabilities() []string {
 		WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE`)
 }
 
+// podmanProcesses is what Podman sets RLIMIT_NPROC to by itself.
+const podmanProcesses = 1 << 20
+
 // shmBytes is the size of /dev/shm, which counts against the memory limit.
 const shmBytes = 64 << 20
 
@@ -48,7 +53,16 @@ func (d *Driver) hostConfig() engineapi.HostConfig {
 	h := engineapi.HostConfig{
 		NetworkMode: "none", IpcMode: "private", CapDrop: []string{"ALL"}, CapAdd: Capabilities(),
 		SecurityOpt: []string{"no-new-privileges"}, Init: &no, ShmSize: shmBytes, Runtime: d.runtime,
-		Ulimits: []engineapi.Ulimit{{Name: "core", Soft: 1, Hard: 1}}, // 1 keeps the host's core_pattern program from starting
+		Ulimits: []engineapi.Ulimit{
+			{Name: "core", Soft: 1, Hard: 1}, // 1 keeps the host's core_pattern program from starting
+			{Name: "nofile", Soft: agentFiles, Hard: agentFiles},
+		},
+	}
+	// Podman asks for 1,048,576 where nothing is said, and its runtime fails where it may not have so many.
+	var own unix.Rlimit
+	if d.engine.Host().Local() && unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil && own.Max < podmanProcesses {
+		n := int64(own.Max) //nolint:gosec // less than a million
+		h.Ulimits = append(h.Ulimits, engineapi.Ulimit{Name: "nproc", Soft: n, Hard: n})
 	}
 	h.LogConfig.Type, h.RestartPolicy.Name = "none", "no"
 	return h

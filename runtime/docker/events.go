@@ -25,6 +25,9 @@ const (
 	actionPause   = "pause"
 	actionUnpause = "unpause"
 	actionDestroy = "destroy"
+	// Podman's. It chooses events by its own words, and tells of an end by Docker's.
+	actionDied   = "died"
+	actionRemove = "remove"
 )
 
 // again is the first pause before an Engine is asked again for its events, and againMost the longest.
@@ -37,7 +40,7 @@ func (d *Driver) listen(ctx context.Context) (*engineapi.Events, error) {
 	// The stream is the driver's, and ends with it; the caller's end is that of waiting for it.
 	stop := context.AfterFunc(ctx, d.stop)
 	defer stop()
-	return d.engine.Events(d.running, time.Time{}, []string{actionDie, actionOOM, actionPause, actionUnpause, actionDestroy}, d.ours())
+	return d.engine.Events(d.running, time.Time{}, []string{actionDie, actionDied, actionOOM, actionPause, actionUnpause, actionDestroy, actionRemove}, d.ours())
 }
 
 // follow is the driver's goroutine: it has every instance learn what becomes of its container, until
@@ -152,9 +155,9 @@ func (i *Instance) heard(ctx context.Context, e engineapi.Event) error {
 	}
 	i.mu.Unlock()
 	switch e.Action {
-	case actionDie:
+	case actionDie, actionDied:
 		return i.look(ctx)
-	case actionDestroy:
+	case actionDestroy, actionRemove:
 		i.lost(e.Actor.ID)
 	}
 	return nil

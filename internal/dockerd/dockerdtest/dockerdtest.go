@@ -1,11 +1,12 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dockerdtest starts Docker's Engine for tests. The first one on a machine that has none
+// Package dockerdtest starts an Engine for tests, Docker's or Podman's. The first one on a machine that has none
 // fetches Debian's package, without installing it; it is kept where the benchmark keeps its own.
 package dockerdtest
 
 import (
+	"context"
 	"crypto/rand"
 	"os"
 	"os/exec"
@@ -22,11 +23,26 @@ type Host struct {
 
 	t       testing.TB
 	options dockerd.Options
+	start   starter
 	engine  *dockerd.Engine
+	socket  string
 }
 
-// New returns a host whose Engine runs until the test's end. It skips the test where there can be none.
+// New returns a host whose Engine, Docker's, runs until the test's end. It skips the test where there can be none.
 func New(t testing.TB) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io")
+}
+
+// NewPodman is New with Podman's service.
+func NewPodman(t testing.TB) *Host {
+	t.Helper()
+	return newHost(t, dockerd.StartPodman, "podman", "podman")
+}
+
+type starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
+
+func newHost(t testing.TB, start starter, program, pkg string) *Host {
 	t.Helper()
 	skiptest.WithoutRoot(t, "an Engine makes namespaces")
 	dir, err := os.MkdirTemp("", "dockerd-") // t.TempDir is too long for a socket's name
@@ -34,7 +50,7 @@ func New(t testing.TB) *Host {
 		t.Fatal(err)
 	}
 	_, err = exec.LookPath("apt-get")
-	h := &Host{Dir: dir, t: t, options: dockerd.Options{
+	h := &Host{Dir: dir, t: t, start: start, options: dockerd.Options{
 		Dir: dir, Group: "sandpit-test-" + rand.Text(),
 		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil},
 	}}
@@ -44,7 +60,7 @@ func New(t testing.TB) *Host {
 			t.Errorf("remove what the Engine left: %v", err)
 		}
 	})
-	if _, err := h.options.Programs.Find(t.Context(), "dockerd", programs.DebianPackage("docker.io")); err != nil {
+	if _, err := h.options.Programs.Find(t.Context(), program, programs.DebianPackage(pkg)); err != nil {
 		if !h.options.Programs.Fetch {
 			t.Skipf("no Engine: %v", err)
 		}
@@ -60,11 +76,11 @@ func (h *Host) Start() {
 	if h.engine != nil {
 		return
 	}
-	e, err := dockerd.Start(h.t.Context(), h.options)
+	e, err := h.start(h.t.Context(), h.options)
 	if err != nil {
 		h.t.Fatalf("start an Engine: %v", err)
 	}
-	h.engine = e
+	h.engine, h.socket = e, e.Socket
 }
 
 // Stop ends the Engine as a crash of its host does, with all containers. Twice is fine.
@@ -82,4 +98,4 @@ func (h *Host) Stop() {
 func (h *Host) Engine() *dockerd.Engine { return h.engine }
 
 // Socket returns the path of its socket, which is the same for each.
-func (h *Host) Socket() string { return h.Dir + "/docker.sock" }
+func (h *Host) Socket() string { return h.socket }

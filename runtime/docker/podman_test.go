@@ -1,0 +1,31 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker_test
+
+import (
+	"testing"
+
+	"sandpit.dev/internal/dockerd/dockerdtest"
+	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/runtimetest"
+)
+
+// Podman's service speaks the Engine's API, and takes containers, archives, events and streams its own way.
+func TestPodman(t *testing.T) {
+	skiptest.WithShort(t, "an Engine gets an image, and makes a hundred containers")
+	h := dockerdtest.NewPodman(t)
+	image := python(t)
+	t.Run("ContainersInOtherHands", func(t *testing.T) { otherHands(t, newPlace(t, h)) })
+	t.Run("Conformance", func(t *testing.T) {
+		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+			dir, namespace := t.TempDir(), newNamespace()
+			return runtimetest.Harness{
+				Image: image,
+				Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize},
+			}
+		}, "Concurrency", "Network", "Changes", "Watches", "Isolation", "Neighbours")
+	})
+}
