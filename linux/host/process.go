@@ -38,6 +38,20 @@ func Kill(pidfd *os.File) error {
 	return serr
 }
 
+// OpenNetwork opens the network namespace of the process behind pidfd, whose number is pid. It fails
+// where the process has ended: the number may be another's by then.
+func OpenNetwork(pid int, pidfd *os.File) (*os.File, error) {
+	netns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	if Ended(pidfd, 0) {
+		_ = netns.Close()
+		return nil, os.ErrProcessDone
+	}
+	return netns, nil
+}
+
 // startTime reads field 22 of /proc/PID/stat, see proc_pid_stat(5).
 func startTime(pid int) (uint64, error) {
 	// By bare calls: a file of the runtime's makes nine of these three.

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,6 +52,12 @@ func everything(family uint8, local bool) error {
 	m = append(m, source...)
 	order.PutUint32(m, uint32(len(m)))
 	return ask(m)
+}
+
+// switchOnIPv6 gives the calling thread's namespace IPv6, where whoever made it took it away; its
+// loopback has an address of it then.
+func switchOnIPv6() error {
+	return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("0"), 0o644)
 }
 
 // ask sends one message to the kernel's routing and returns what it answers.

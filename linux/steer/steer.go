@@ -108,8 +108,12 @@ func (s *Steering) begin() (err error) {
 	if err := everything(unix.AF_INET, true); err != nil {
 		return fmt.Errorf("make all addresses local: %w", err)
 	}
-	// A host without IPv6 has nothing to steer of it.
-	if err := everything(unix.AF_INET6, true); err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) {
+	err = everything(unix.AF_INET6, true)
+	if errors.Is(err, unix.EACCES) && switchOnIPv6() == nil { // it was off, here or on the whole host
+		err = everything(unix.AF_INET6, true)
+	}
+	// Where there is no IPv6 there is nothing to steer of it.
+	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EACCES) {
 		return fmt.Errorf("make all IPv6 addresses local: %w", err)
 	}
 	undo.Release()

@@ -37,14 +37,7 @@ func namespace(tb testing.TB) *os.File {
 			c <- made{err: err}
 			return
 		}
-		s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-		if err == nil {
-			defer unix.Close(s)
-			ifr, _ := unix.NewIfreq("lo")
-			ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-			err = unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, ifr)
-		}
-		if err != nil {
+		if err := loopbackUp(); err != nil {
 			c <- made{err: err}
 			return
 		}

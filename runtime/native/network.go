@@ -5,8 +5,6 @@ package native
 
 import (
 	"context"
-	"os"
-	"strconv"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/host"
@@ -22,12 +20,8 @@ func (i *Instance) Steer(context.Context) (runtime.Traffic, error) {
 	if l == nil {
 		return nil, fault.New(fault.State, "sandbox %s is not running", i.id)
 	}
-	netns, err := os.Open("/proc/" + strconv.Itoa(l.pid) + "/ns/net")
-	// The number may have passed to another process unless ours is there still.
-	if err != nil || host.Ended(l.pidfd, 0) {
-		if err == nil {
-			_ = netns.Close()
-		}
+	netns, err := host.OpenNetwork(l.pid, l.pidfd)
+	if err != nil {
 		return nil, fault.Wrap(fault.State, err, "sandbox %s is not running any more", i.id)
 	}
 	defer netns.Close()
