@@ -52,8 +52,11 @@ type Config struct {
 	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
 	// Threads are made at the start and kept, where commands could leave no process over: Go's runtime
 	// ends the agent when it cannot have a thread for a system call that takes long.
-	Threads int    `json:"threads,omitempty"`
-	Version string `json:"version,omitempty"` // told by a ping
+	Threads int `json:"threads,omitempty"`
+	// FewSockets leaves commands the kinds of sockets that programs use, none of which goes past the
+	// container's network. The agent may add to its filters: it has no_new_privs, or CAP_SYS_ADMIN.
+	FewSockets bool   `json:"few_sockets,omitempty"`
+	Version    string `json:"version,omitempty"` // told by a ping
 }
 
 // maxConfig bounds the file, in bytes.
@@ -75,6 +78,11 @@ func Serve(ctx context.Context, file string) error {
 	}
 	if err := protect(); err != nil {
 		return err
+	}
+	if c.FewSockets {
+		if err := limitSockets(); err != nil {
+			return err
+		}
 	}
 	opts, err := c.options(first)
 	if err != nil {
