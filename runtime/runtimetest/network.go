@@ -291,7 +291,6 @@ if s.recv(100): raise OSError(1, 'steered all the same')`),
 }
 
 func networkAttacks(t *testing.T, s *suite) {
-	s.need(t, runtime.Isolation)
 	facts := hostFacts(t, s)
 	b := s.create(t, s.spec())
 	go greet(b.steer())

@@ -337,7 +337,6 @@ if result.startswith('MIXED') and 'DONE' not in result: result = 'REFUSED EPERM'
 // networkStrike tries all ways around the gate that sandboxes have: none gets out, and what the
 // gate can see is on the record, and nothing else.
 func networkStrike(t *testing.T, s *suite) {
-	s.need(t, runtime.Isolation)
 	host := hostFacts(t, s)
 	neighbour := s.create(t, s.spec())
 	host["neighbour"] = "sandpit-neighbour"

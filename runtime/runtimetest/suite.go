@@ -26,6 +26,14 @@ type Harness struct {
 	Image runtime.Image
 	// Must are features that Probe may not refuse here.
 	Must []runtime.Feature
+	// Otherwise are attempts that end otherwise here than the suite says, by their names.
+	Otherwise map[string]Otherwise
+}
+
+// Otherwise is what comes of an attempt on a driver whose kernel or whose maker refuses in its own way.
+type Otherwise struct {
+	Want string // outcomes as the suite writes them, in place of its own
+	Why  string
 }
 
 // Run runs the whole suite but for the groups in without, of which another run of the same
@@ -165,7 +173,7 @@ func (s *suite) createFor(t *testing.T, spec runtime.Spec) *box {
 	if err != nil {
 		t.Fatalf("Create: %v", err)
 	}
-	return &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+	return &box{t: t, Instance: i, agent: agent.NewClient(i.Dial), otherwise: s.Otherwise}
 }
 
 // removeLater has it removed with the test.
@@ -189,7 +197,7 @@ func (s *suite) reopen(t *testing.T, b *box) *box {
 	if err != nil {
 		t.Fatalf("Open after the restart: %v", err)
 	}
-	again := &box{t: t, Instance: i, agent: agent.NewClient(i.Dial)}
+	again := &box{t: t, Instance: i, agent: agent.NewClient(i.Dial), otherwise: s.Otherwise}
 	again.removeLater()
 	return again
 }
@@ -198,7 +206,8 @@ func (s *suite) reopen(t *testing.T, b *box) *box {
 type box struct {
 	t *testing.T
 	runtime.Instance
-	agent *agent.Client
+	agent     *agent.Client
+	otherwise map[string]Otherwise
 }
 
 // outcome is a command's whole result.
