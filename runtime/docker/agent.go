@@ -116,6 +116,7 @@ type agentConfig struct {
 	MaxLogBytes int64          `json:"max_log_bytes,omitempty"`
 	Threads     int            `json:"threads"`
 	OpenFiles   uint32         `json:"open_files"`
+	FewSockets  bool           `json:"few_sockets"`
 }
 
 // agentThreads are the agent's in a container's limit of processes, on top of the sandbox's: commands
@@ -136,6 +137,7 @@ const userID = 1000
 func configOf(l sandbox.Limits, key *handshake.Key) ([]byte, error) {
 	return json.Marshal(agentConfig{
 		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles,
+		FewSockets: true,
 	})
 }
 

@@ -57,6 +57,8 @@ func (d *Driver) hostConfig() engineapi.HostConfig {
 			{Name: "core", Soft: 1, Hard: 1}, // 1 keeps the host's core_pattern program from starting
 			{Name: "nofile", Soft: agentFiles, Hard: agentFiles},
 		},
+		// As the kernel has them by itself: an Engine gives every user all ports, the port of names among them, and pings.
+		Sysctls: map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024", "net.ipv4.ping_group_range": "1 0"},
 	}
 	// Podman asks for 1,048,576 where nothing is said, and its runtime fails where it may not have so many.
 	var own unix.Rlimit

@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/steer"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
@@ -52,7 +53,8 @@ type Driver struct {
 	known map[sandbox.ID]*Instance
 	loads map[string]*loading // by reference
 
-	agent once // the volume with the agent is there
+	trial func() error // whether this process can steer networks, found out once
+	agent once         // the volume with the agent is there
 }
 
 var _ runtime.Driver = (*Driver)(nil)
@@ -75,6 +77,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
 		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
+		trial: sync.OnceValue(steer.Try),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])

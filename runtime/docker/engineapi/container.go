@@ -59,6 +59,7 @@ type HostConfig struct {
 	Runtime        string            `json:",omitempty"`
 	OomScoreAdj    int               `json:",omitempty"`
 	Ulimits        []Ulimit          `json:",omitempty"`
+	Sysctls        map[string]string `json:",omitempty"` // of its own namespaces
 	Resources
 }
 

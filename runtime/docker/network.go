@@ -1,0 +1,167 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/linux/host"
+	"sandpit.dev/linux/steer"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
+)
+
+var _ runtime.Networker = (*Instance)(nil)
+
+// Steer brings the container's traffic to the server from outside, through its network namespace. That
+// has a loopback and nothing else, and each start makes a new one.
+func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
+	if err := i.d.unsteered(); err != nil {
+		return nil, err
+	}
+	if _, err := i.life(); err != nil {
+		return nil, err
+	}
+	c, err := i.d.engine.InspectContainer(ctx, i.its())
+	if err != nil {
+		return nil, i.orDown(err)
+	}
+	if !sharesKernel(c.HostConfig.Runtime) { // the Engine's default, by then
+		return nil, apart(c.HostConfig.Runtime)
+	}
+	netns, err := i.openNetwork(ctx)
+	if err != nil {
+		return nil, i.orDown(err)
+	}
+	defer func() { _ = netns.Close() }()
+	if err := steer.Confined(netns); err != nil {
+		if f := fault.As(err); f != nil && f.Code == fault.Conflict {
+			return nil, f.WithRemedy("somebody gave its container a network: docker network disconnect NETWORK %s", i.d.containerName(i.id))
+		}
+		return nil, err
+	}
+	s, err := steer.Open(netns)
+	if err != nil {
+		return nil, i.orDown(err)
+	}
+	return s, nil
+}
+
+// openNetwork opens the namespace of what listens at the agent's socket. By number the kernel says who
+// that is: the Engine's numbers may be those of another namespace of processes. Only what is in the
+// container can listen there, and its cgroup, which nothing inside writes to, has the container's id.
+func (i *Instance) openNetwork(ctx context.Context) (*os.File, error) {
+	nc, err := i.reach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := listenerOf(nc)
+	_ = nc.Close()
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, err, "who listens at the agent's socket of sandbox %s cannot be seen", i.id)
+	}
+	if pid <= 0 {
+		return nil, fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so not the network of sandbox %s", i.d.engine.Host(), i.id).
+			WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host)")
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil, i.agentGone(err)
+	}
+	pidfd := os.NewFile(uintptr(fd), "pidfd")
+	defer func() { _ = pidfd.Close() }()
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+	if err != nil {
+		return nil, i.agentGone(err)
+	}
+	// What was read is of the process behind pidfd, if that is there after it.
+	netns, err := host.OpenNetwork(pid, pidfd)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fault.Wrap(fault.Unsupported, err, "the server may not enter the network of sandbox %s", i.id).WithRemedy("run the server as root of the host")
+	}
+	if err != nil {
+		return nil, i.agentGone(err)
+	}
+	if container := i.its(); container == "" || !bytes.Contains(groups, []byte(container)) {
+		_ = netns.Close()
+		return nil, fault.New(fault.Unavailable, "what listens at the agent's socket of sandbox %s is process %d, which is in no cgroup of its container", i.id, pid).
+			WithRemedy("stop the sandbox and start it again")
+	}
+	return netns, nil
+}
+
+func (i *Instance) agentGone(err error) error {
+	return fault.Wrap(fault.Unavailable, err, "what listened at the agent's socket of sandbox %s has ended (%s)", i.id, err)
+}
+
+// listenerOf returns the number of the process that listens at a socket, which the kernel noted when it
+// began to; 0: none that this process sees.
+func listenerOf(nc net.Conn) (pid int, err error) {
+	u, ok := nc.(*net.UnixConn)
+	if !ok {
+		return 0, fmt.Errorf("a connection is a %T", nc)
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	outer := raw.Control(func(fd uintptr) {
+		var c *unix.Ucred
+		if c, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(c.Pid)
+		}
+	})
+	return pid, errors.Join(err, outer)
+}
+
+// sharesKernel are OCI runtimes whose containers have the host's network stack. Others have one of their
+// own, in a virtual machine or in a program, that nothing here steers.
+func sharesKernel(runtime string) bool {
+	return slices.Contains([]string{"", "runc", "io.containerd.runc.v2", "crun", "youki", "nvidia"}, runtime)
+}
+
+func apart(runtime string) error {
+	return fault.New(fault.Unsupported, "containers of the runtime %s have a network stack of their own, of which no traffic can be brought to the server", sandbox.Clip(runtime, 40)).
+		WithRemedy("set docker.runtime: runc")
+}
+
+// unsteered says why no traffic of containers can come to the server, as far as this side of the Engine
+// shows; nil: it can.
+func (d *Driver) unsteered() error {
+	const remedy = "ask for a sandbox without a network, or use the native runtime"
+	no := func(format string, args ...any) error {
+		return fault.New(fault.Unsupported, format, args...).WithRemedy(remedy)
+	}
+	switch {
+	case d.stream:
+		return no("the network of containers is behind the Engine at %s, which shares no files with the server: their traffic cannot be brought to it", d.engine.Host())
+	case !sharesKernel(d.runtime):
+		return apart(d.runtime)
+	case os.Geteuid() != 0:
+		return fault.New(fault.Unsupported, "the server is not root, and enters no network of a container").WithRemedy("run it as root, or " + remedy)
+	}
+	return nil
+}
+
+// brings is unsteered with what only a trial and the Engine tell.
+func (d *Driver) brings(info engineapi.Info) error {
+	if err := d.unsteered(); err != nil {
+		return err
+	}
+	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
+		return apart(info.DefaultRuntime)
+	}
+	return d.trial()
+}
