@@ -109,16 +109,20 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)); err != nil {
-		if i.isGoing(work) { // and its event is still to come
-			return i.gone()
-		}
-		return err
+	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
+	err := i.makeDirectory()
+	if err == nil && !i.d.engine.Podman() {
+		err = limit()
 	}
-	if err := i.makeDirectory(); err != nil {
-		return err
+	if err == nil {
+		err = i.start(work, spec)
 	}
-	err := i.start(work, spec)
+	if err == nil && i.d.engine.Podman() { // which takes no limits before
+		err = limit()
+	}
+	if err != nil && i.isGoing(work) { // and its event is still to come
+		return errors.Join(i.gone(), i.stop(work, 0))
+	}
 	if err == nil {
 		err = ctx.Err()
 	}

@@ -71,6 +71,7 @@ type Client struct {
 type found struct {
 	host    Host
 	version Version
+	podman  bool
 }
 
 // New returns a client of the Engine that the environment names, or else of the first of the usual
@@ -188,32 +189,34 @@ func ask(ctx context.Context, host Host) (*found, error) {
 	c.transport.TLSClientConfig = host.tls
 	c.found.Store(&found{host: host})
 	defer c.Close()
-	version, err := c.negotiate(ctx)
+	f, err := c.negotiate(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &found{host, version}, nil
+	f.host = host
+	return f, nil
 }
 
 // negotiate finds the newest version that both sides speak.
-func (c *Client) negotiate(ctx context.Context) (Version, error) {
+func (c *Client) negotiate(ctx context.Context) (*found, error) {
 	resp, done, err := c.send(ctx, request{method: http.MethodGet, path: "/_ping", within: callTimeout, bare: true})
 	if err != nil {
-		return Version{}, err
+		return nil, err
 	}
 	done()
 	theirs, ok := parseVersion(resp.Header.Get("Api-Version"))
 	if !ok {
-		return Version{}, c.noEngine(nil, "says nothing of an API's version")
+		return nil, c.noEngine(nil, "says nothing of an API's version")
 	}
 	if theirs.before(Oldest) {
-		return Version{}, fault.New(fault.Unsupported, "the Engine at %s speaks version %s of the API, and %s is the oldest that works", c.Host(), theirs, Oldest).
+		return nil, fault.New(fault.Unsupported, "the Engine at %s speaks version %s of the API, and %s is the oldest that works", c.Host(), theirs, Oldest).
 			WithRemedy("update it to Docker 20.10 or Podman 4")
 	}
+	f := &found{version: Newest, podman: resp.Header.Get("Libpod-Api-Version") != ""}
 	if theirs.before(Newest) {
-		return theirs, nil
+		f.version = theirs
 	}
-	return Newest, nil
+	return f, nil
 }
 
 // Close ends idle connections. Streams go on until they are closed.
@@ -236,6 +239,12 @@ func (c *Client) APIVersion() Version {
 		return f.version
 	}
 	return Version{}
+}
+
+// Podman reports whether the Engine is Podman's service, which does some things by its own API alone.
+func (c *Client) Podman() bool {
+	f := c.found.Load()
+	return f != nil && f.podman
 }
 
 // request is one call.

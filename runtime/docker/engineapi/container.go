@@ -71,6 +71,36 @@ type Resources struct {
 	PidsLimit  int64 `json:",omitempty"`
 }
 
+// linuxResources are Resources as the runtime specification of OCI has them.
+type linuxResources struct {
+	CPU    linuxCPU    `json:"cpu"`
+	Memory linuxMemory `json:"memory"`
+	Pids   linuxPids   `json:"pids"`
+}
+
+type (
+	linuxCPU struct {
+		Quota  int64  `json:"quota"`  // microseconds of each period
+		Period uint64 `json:"period"` // microseconds
+	}
+	linuxMemory struct {
+		Limit int64 `json:"limit"` // bytes
+		Swap  int64 `json:"swap"`  // bytes, of both together
+	}
+	linuxPids struct {
+		Limit int64 `json:"limit"`
+	}
+)
+
+// cpuPeriod is the kernel's own, in microseconds.
+const cpuPeriod = 100_000
+
+func (r Resources) linux() linuxResources {
+	return linuxResources{
+		linuxCPU{r.NanoCpus * cpuPeriod / 1e9, cpuPeriod}, linuxMemory{r.Memory, r.MemorySwap}, linuxPids{r.PidsLimit},
+	}
+}
+
 // Ulimit is one of setrlimit(2).
 type Ulimit struct {
 	Name       string
@@ -164,8 +194,12 @@ func (c *Client) ResumeContainer(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/unpause"), within: workTimeout}, nil)
 }
 
-// UpdateContainer sets limits, also of one that runs.
+// UpdateContainer sets limits, also of one that runs. Podman sets those of one that runs, and nothing else: its next start
+// has those that it was made with.
 func (c *Client) UpdateContainer(ctx context.Context, id string, r Resources) error {
+	if c.Podman() { // version 4.3, which has it first, has it under this name
+		return c.call(ctx, request{method: http.MethodPost, path: "/v4.3.0/libpod" + container(id, "/update"), in: r.linux(), within: workTimeout, bare: true}, nil)
+	}
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/update"), in: r, within: workTimeout}, nil)
 }
 
