@@ -73,8 +73,7 @@ func (i *Instance) openNetwork(ctx context.Context) (*os.File, error) {
 		return nil, fault.Wrap(fault.Internal, err, "who listens at the agent's socket of sandbox %s cannot be seen", i.id)
 	}
 	if pid <= 0 {
-		return nil, fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so not the network of sandbox %s", i.d.engine.Host(), i.id).
-			WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host)")
+		return nil, i.d.unseen()
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -155,13 +154,28 @@ func (d *Driver) unsteered() error {
 	return nil
 }
 
+// unseen says that the Engine's processes are in a namespace that is not below the server's.
+func (d *Driver) unseen() error {
+	return fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so not the networks of its containers", d.engine.Host()).
+		WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host)")
+}
+
 // brings is unsteered with what only a trial and the Engine tell.
-func (d *Driver) brings(info engineapi.Info) error {
+func (d *Driver) brings(ctx context.Context, info engineapi.Info) error {
 	if err := d.unsteered(); err != nil {
 		return err
 	}
 	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
 		return apart(info.DefaultRuntime)
+	}
+	nc, err := d.engine.Host().Dial(ctx)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the Engine at %s does not answer", d.engine.Host())
+	}
+	pid, err := listenerOf(nc)
+	_ = nc.Close()
+	if err == nil && pid <= 0 { // nor, then, those of its containers
+		return d.unseen()
 	}
 	return d.trial()
 }

@@ -4,12 +4,16 @@
 package docker_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -220,4 +224,42 @@ func withoutNetworks(t *testing.T, h *dockerdtest.Host) {
 		}
 		_ = d.Close()
 	}
+	// As in a container to which the Engine's socket was given, and not the host's processes.
+	inside := exec.Command(os.Args[0])
+	inside.Env = append(os.Environ(), probeSocket+"="+h.Socket(), probeDir+"="+t.TempDir())
+	inside.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID}
+	out, err := inside.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), "unsupported: ") || !strings.Contains(string(out), "does not see the processes") || !strings.Contains(string(out), "--pid host") {
+		t.Errorf("in another namespace of processes: %q, %v", out, err)
+	}
+}
+
+// What a process that only probes reads from its environment.
+const (
+	probeSocket = "SANDPIT_TEST_PROBE_SOCKET"
+	probeDir    = "SANDPIT_TEST_PROBE_DIR"
+)
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(probeSocket); socket != "" {
+		if err := printNetwork(context.Background(), socket, os.Getenv(probeDir)); err != nil {
+			fmt.Println(err)
+			os.Exit(3)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// printNetwork prints why there are no networks.
+func printNetwork(ctx context.Context, socket, dir string) error {
+	d, err := docker.Open(ctx, docker.Options{Dir: dir, Namespace: newNamespace(), Engine: engineapi.Environment{Host: "unix://" + socket}})
+	if err != nil {
+		return err
+	}
+	caps, err := d.Probe(ctx)
+	if why := fault.As(caps[runtime.Network]); err == nil && why != nil {
+		fmt.Printf("%s: %s\n%s\n", why.Code, why.Message, why.Remedy)
+	}
+	return errors.Join(err, d.Close())
 }

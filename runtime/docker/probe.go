@@ -49,7 +49,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Snapshots:      no(other, "the docker runtime keeps no snapshots"),
 		runtime.CheapSnapshots: no(other, "the docker runtime keeps no snapshots"),
 		runtime.Volumes:        no(other, "the docker runtime keeps no volumes"),
-		runtime.Network:        d.brings(info),
+		runtime.Network:        d.brings(ctx, info),
 	}, nil
 }
 

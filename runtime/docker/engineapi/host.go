@@ -5,6 +5,7 @@ package engineapi
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -31,6 +32,11 @@ func (h Host) String() string { return h.name }
 
 // Local reports whether it is a socket of this machine.
 func (h Host) Local() bool { return h.network == "unix" }
+
+// Dial connects to where it listens, without TLS and without a word.
+func (h Host) Dial(ctx context.Context) (net.Conn, error) {
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, h.network, h.address)
+}
 
 // Environment is what Docker's own programs read of the environment, and what they find the usual
 // sockets by.
