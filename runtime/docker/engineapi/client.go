@@ -101,8 +101,7 @@ func newClient(hosts []Host) *Client {
 func transportTo(host func() Host) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			h := host()
-			return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, h.network, h.address)
+			return host().Dial(ctx)
 		},
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true, MaxResponseHeaderBytes: maxWords, MaxIdleConns: 8, MaxIdleConnsPerHost: 8, IdleConnTimeout: 30 * time.Second,
