@@ -28,6 +28,7 @@ const (
 	dialTimeout  = 10 * time.Second
 	callTimeout  = 30 * time.Second // of what an Engine does at once
 	workTimeout  = 2 * time.Minute  // of what it may have to work for: start, commit, remove
+	copyTimeout  = 15 * time.Minute // of what copies a disk before it says a word: commit
 	quietTimeout = 5 * time.Minute  // of what takes as long as it takes: without a byte either way
 	maxAnswer    = 64 << 20         // bytes; a list of 10,000 containers takes 20 MB
 	maxWords     = 64 << 10         // bytes of an error's text

@@ -14,12 +14,22 @@ import (
 // Image is one that an Engine has.
 type Image struct {
 	ID           string `json:"Id"` // sha256:HEX, of its configuration
+	Parent       string // id of the image that the container was of which it was committed of; "": none, or the Engine does not say
 	RepoTags     []string
 	RepoDigests  []string
 	Architecture string
 	OS           string `json:"Os"`
 	Size         int64
 	Config       Config
+	RootFS       struct{ Layers []string } // digests of what each holds, uncompressed
+}
+
+// ListedImage is an image in a list.
+type ListedImage struct {
+	ID       string `json:"Id"`
+	ParentID string `json:"ParentId"` // as Image.Parent
+	RepoTags []string
+	Labels   map[string]string
 }
 
 // InspectImage returns an image by reference or id; a missing one is fault.NotFound.
@@ -28,9 +38,10 @@ func (c *Client) InspectImage(ctx context.Context, ref string) (Image, error) {
 	return out, c.call(ctx, request{method: http.MethodGet, path: image(ref, "/json"), within: callTimeout}, &out)
 }
 
-// ListImages returns all images with these labels: name, or name=value.
-func (c *Client) ListImages(ctx context.Context, labels ...string) ([]Image, error) {
-	var out []Image
+// ListImages returns all images with these labels: name, or name=value; but for those that have no
+// name and are others' parents.
+func (c *Client) ListImages(ctx context.Context, labels ...string) ([]ListedImage, error) {
+	var out []ListedImage
 	return out, c.call(ctx, request{
 		method: http.MethodGet, path: "/images/json", query: url.Values{"filters": {labelled(labels)}}, within: callTimeout,
 	}, &out)
@@ -53,7 +64,36 @@ func (c *Client) PullImage(ctx context.Context, ref string, tell func(layer, sta
 	})
 }
 
-// RemoveImage removes an image that nothing uses; else it is fault.Conflict.
+// Commit says what an image is called that is made of a container.
+type Commit struct {
+	Repository, Tag string
+	Labels          map[string]string // with those of the container, over those of the same names
+}
+
+// CommitContainer makes an image of a container's disk, up or down, and returns its id. All of the
+// container's processes stand still meanwhile. An Engine that has begun finishes it, whatever becomes
+// of the caller. What is mounted is no part of it.
+func (c *Client) CommitContainer(ctx context.Context, id string, to Commit) (string, error) {
+	var out struct {
+		ID string `json:"Id"`
+	}
+	err := c.call(ctx, request{
+		method: http.MethodPost, path: "/commit", query: url.Values{"container": {id}, "repo": {to.Repository}, "tag": {to.Tag}, "pause": {"1"}},
+		in: struct{ Labels map[string]string }{to.Labels}, within: copyTimeout,
+	}, &out)
+	if err == nil && out.ID == "" {
+		err = c.noEngine(nil, "makes an image without an id")
+	}
+	return out.ID, err
+}
+
+// TagImage gives an image one more name. Another that had it has it no longer.
+func (c *Client) TagImage(ctx context.Context, ref, repository, tag string) error {
+	return c.call(ctx, request{method: http.MethodPost, path: image(ref, "/tag"), query: url.Values{"repo": {repository}, "tag": {tag}}, within: callTimeout}, nil)
+}
+
+// RemoveImage takes a name from an image, and removes it with its last unless others are made of it.
+// Where a container uses it, its last name is fault.Conflict.
 func (c *Client) RemoveImage(ctx context.Context, ref string) error {
 	return c.call(ctx, request{method: http.MethodDelete, path: image(ref, ""), within: workTimeout}, nil)
 }
