@@ -91,7 +91,8 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	return d.engine.PutArchive(ctx, helper, insideAgent, &b)
 }
 
-// sweep removes containers that filled a volume for an earlier server which ended on its way.
+// sweep removes and finishes what an earlier server which ended on its way left half done: containers
+// that filled a volume or took another's place, images without a name.
 func (d *Driver) sweep(ctx context.Context) error {
 	list, err := d.engine.ListContainers(ctx, d.ours(), labelRole+"="+roleAgent)
 	if err != nil {
@@ -102,7 +103,16 @@ func (d *Driver) sweep(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if err := d.sweepReaders(ctx); err != nil {
+		return err
+	}
+	if err := d.sweepReplaced(ctx); err != nil {
+		return err
+	}
+	if err := d.sweepImages(ctx); err != nil {
+		return err
+	}
+	return d.sweepLayers(ctx)
 }
 
 // agentConfig is what the agent reads, see package agent/boot/plain.

@@ -476,8 +476,7 @@ func filesElsewhere(t *testing.T, p *place) {
 // What the runtime cannot do is refused before anything is made.
 func refusals(t *testing.T, p *place) {
 	for name, change := range map[string]func(*runtime.Spec){
-		"ASnapshot": func(s *runtime.Spec) { s.From = sandbox.NewID() },
-		"AVolume":   func(s *runtime.Spec) { s.Mounts = []sandbox.Mount{{}} },
+		"AVolume": func(s *runtime.Spec) { s.Mounts = []sandbox.Mount{{}} },
 	} {
 		spec := p.spec()
 		change(&spec)

@@ -75,7 +75,7 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 	h := d.hostConfig()
 	labels := map[string]string{
 		labelServer: d.namespace, labelSandbox: string(spec.ID), labelProject: spec.Project, labelOf: image, labelPolicy: fingerprint(h),
-		labelImage: spec.Image.Digest,
+		labelImage: spec.Image.Digest, labelSnapshot: "", // that of the image is not the container's
 	}
 	h.Resources = resources(spec.Limits)
 	h.Mounts = []engineapi.Mount{
@@ -98,8 +98,6 @@ func check(spec runtime.Spec) error {
 	switch {
 	case !sandbox.ValidID(string(spec.ID)):
 		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
-	case spec.From != "":
-		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots to make a sandbox from").WithRemedy("use the native runtime")
 	case len(spec.Mounts) > 0:
 		return fault.New(fault.Unsupported, "the docker runtime keeps no volumes to mount").WithRemedy("use the native runtime, or no volumes")
 	}
@@ -117,6 +115,11 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 	}
 	if err := d.agent.do(ctx, func() error { return d.fillAgent(ctx, image) }); err != nil {
 		return nil, err
+	}
+	if spec.From != "" {
+		if image, err = d.diskOf(ctx, spec.From, spec.Image.Digest); err != nil {
+			return nil, err
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

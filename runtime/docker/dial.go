@@ -51,6 +51,33 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	return (&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.OneCall}).DialContext(ctx)
 }
 
+// errFreezing is why a stream does not begin now.
+var errFreezing = errors.New("the Engine freezes the container")
+
+// holdStreams has no stream begin until the function that it returns is called. One that is about to
+// is waited for; what is inside can have that take long.
+func (i *Instance) holdStreams(ctx context.Context) (begin func(), err error) {
+	if !i.d.stream {
+		return func() {}, nil
+	}
+	limit := time.Now().Add(streamPatience)
+	for !i.streams.TryLock() {
+		if time.Now().After(limit) {
+			return nil, fault.New(fault.Unavailable, "the agent of sandbox %s does not answer to a stream that begins, and the container is not frozen meanwhile", i.id).
+				WithRemedy("try again, or stop the sandbox first")
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return i.streams.Unlock, nil
+}
+
+// streamPatience is how long freezing a container waits for streams that are about to begin.
+const streamPatience = 10 * time.Second
+
 // dialStream opens one of many connections over a stream that the Engine carries. The stream of an
 // agent that does not listen yet ends at once.
 func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn, error) {
@@ -62,7 +89,13 @@ func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn,
 	limit := i.began.Add(socketPatience) // long over where an earlier server started it
 	i.mu.Unlock()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		conn, err := calls.DialContext(ctx)
+		held := !i.streams.TryRLock() // it is being frozen, for an instant
+		var conn net.Conn
+		err := errFreezing
+		if !held {
+			conn, err = calls.DialContext(ctx)
+			i.streams.RUnlock()
+		}
 		if err == nil {
 			return conn, nil
 		}
@@ -72,7 +105,7 @@ func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn,
 		if _, over := i.life(); over != nil {
 			return nil, over
 		}
-		if time.Now().After(limit) {
+		if !held && time.Now().After(limit) {
 			return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s cannot be reached through its Engine", i.id)
 		}
 		select {

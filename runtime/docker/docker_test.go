@@ -43,6 +43,9 @@ func python(t *testing.T) runtime.Image {
 	return runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}
 }
 
+// coarse is what the Engine's archives of layers leave out.
+const coarse = "an Engine's images have times to the second, no user attributes, and each container files of its own in /etc"
+
 // newNamespace is one of a server of its own.
 func newNamespace() string { return strings.ToLower(rand.Text()[:12]) }
 
@@ -60,6 +63,12 @@ func TestDriver(t *testing.T) {
 		{"ContainersInOtherHands", otherHands},
 		{"WhatLiesInTheSocketsPlaceIsNotFollowed", socketsPlace},
 		{"WhatItCannotDoIsRefused", refusals},
+		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
+		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
+		{"WhatWasLeftHalfDone", halfDone},
+		{"ManyLayersBecomeOne", layersBecomeOne},
+		{"ASnapshotFromOutside", fromOutside},
+		{"SnapshotsOverStreams", snapshotsOverStreams},
 		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
@@ -79,15 +88,15 @@ func TestDriver(t *testing.T) {
 				},
 				Must: []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
 			}
-		}, "Pause", "Resize", "Meter", "Concurrency") // no stream has a part in them, but that no new one begins while a container is paused
+		}, "Pause", "Resize", "Meter", "Concurrency", "Snapshots") // no stream has a part in them, but that no new one begins while a container is paused
 	})
 	t.Run("Conformance", func(t *testing.T) {
 		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 			dir, namespace := t.TempDir(), newNamespace()
 			return runtimetest.Harness{
-				Image: image,
-				Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network},
+				Image: image, Coarse: coarse,
+				Open: func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+				Must: []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
 				Otherwise: map[string]runtimetest.Otherwise{
 					"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
 				},

@@ -44,22 +44,34 @@ type Driver struct {
 	digest    string // of program: 64 hex digits
 	log       *slog.Logger
 	instances *os.Root // a directory for each sandbox
+	layers    *os.Root // snapshots that came from outside, until a sandbox is made of them
+	depth     int      // of layers, from which on a snapshot's are made one
 
 	running context.Context // until Close
 	stop    context.CancelFunc
 	workers sync.WaitGroup
 
-	mu    sync.Mutex
-	known map[sandbox.ID]*Instance
-	loads map[string]*loading // by reference
+	mu      sync.Mutex
+	known   map[sandbox.ID]*Instance
+	loads   map[string]*loading // by reference
+	keeping map[sandbox.ID]bool // snapshots that are being made
+	someOld bool                // there may be images that are removed once nothing uses them
+	base    baseTree
 
-	trial func() error // whether this process can steer networks, found out once
-	agent once         // the volume with the agent is there
+	trial   func() error // whether this process can steer networks, found out once
+	agent   once         // the volume with the agent is there
+	joining chanLock     // held while an image is made of layers
 }
 
-var _ runtime.Driver = (*Driver)(nil)
+var (
+	_ runtime.Driver      = (*Driver)(nil)
+	_ runtime.Snapshotter = (*Driver)(nil)
+)
 
-const instancesDir = "instances"
+const (
+	instancesDir = "instances"
+	layersDir    = "layers"
+)
 
 // Open opens a driver of an Engine that answers, or of one that may come.
 func Open(ctx context.Context, o Options) (_ *Driver, err error) {
@@ -73,11 +85,12 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		return nil, away
 	}
 	d := &Driver{
-		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent,
+		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent, depth: flattenDepth,
 		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
 		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
-		trial: sync.OnceValue(steer.Try),
+		keeping: make(map[sandbox.ID]bool),
+		trial:   sync.OnceValue(steer.Try),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])
@@ -87,12 +100,14 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	dir := filepath.Join(o.Dir, instancesDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be made")
-	}
-	if d.instances, err = os.OpenRoot(dir); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
+	for name, root := range map[string]**os.Root{instancesDir: &d.instances, layersDir: &d.layers} {
+		dir := filepath.Join(o.Dir, name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be made")
+		}
+		if *root, err = os.OpenRoot(dir); err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
+		}
 	}
 	if away != nil {
 		d.log.Warn("the docker runtime has no Engine yet; it is looked for until one answers", "engine", engine.Host().String(), "error", away)
@@ -128,10 +143,13 @@ func (d *Driver) Close() error {
 	d.stop()
 	d.workers.Wait()
 	d.engine.Close()
-	if d.instances == nil {
-		return nil
+	var err error
+	for _, root := range []*os.Root{d.instances, d.layers} {
+		if root != nil {
+			err = errors.Join(err, root.Close())
+		}
 	}
-	return d.instances.Close()
+	return err
 }
 
 // Open finds a container of this server.

@@ -131,6 +131,9 @@ func (d *Driver) lookWithout() {
 // lookAtAll looks at every container that was up when the events broke off.
 func (d *Driver) lookAtAll() error {
 	for _, i := range d.all() {
+		i.mu.Lock()
+		i.pauses = 0 // what was to be heard is past
+		i.mu.Unlock()
 		if err := i.look(d.running); err != nil {
 			return err
 		}
@@ -149,6 +152,10 @@ func (i *Instance) heard(ctx context.Context, e engineapi.Event) error {
 	case actionOOM:
 		i.oom = time.Now()
 	case actionPause:
+		if i.pauses > 0 {
+			i.pauses--
+			break
+		}
 		i.frozen = !i.paused
 	case actionUnpause:
 		i.frozen = false

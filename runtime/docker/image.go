@@ -17,13 +17,16 @@ import (
 // repository is the name that the server's images have on an Engine; their tags are their digests.
 const repository = "localhost/sandpit/image"
 
+// imageRef is the name of an image of the server's, which may have none.
+func imageRef(digest string) string { return repository + ":" + strings.TrimPrefix(digest, "sha256:") }
+
 // image returns the id that an image of the server has on the Engine, which gets it if it lacks it.
 func (d *Driver) image(ctx context.Context, img runtime.Image) (string, error) {
 	hex, ok := strings.CutPrefix(img.Digest, "sha256:")
 	if !ok || len(hex) != 64 || strings.Trim(hex, "0123456789abcdef") != "" {
 		return "", fault.New(fault.Invalid, "the image %q has no digest that the Engine could know it by", img.Name)
 	}
-	ref := repository + ":" + hex
+	ref := imageRef(img.Digest)
 	id, err := d.loaded(ctx, ref, img.Digest)
 	if !fault.Is(err, fault.NotFound) {
 		return id, err

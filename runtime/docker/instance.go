@@ -25,6 +25,9 @@ type Instance struct {
 	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
 	// doing: one at a time.
 	verb sync.Mutex
+	// streams is read-held while a stream begins, and held while the Engine freezes the container: an
+	// Engine that does both at once does neither, for ever.
+	streams sync.RWMutex
 
 	mu        sync.Mutex
 	container string // id of it; "": there is none any more
@@ -35,6 +38,7 @@ type Instance struct {
 	stopping  bool
 	paused    bool // by Pause
 	frozen    bool // by somebody else
+	pauses    int  // events of that which are still to come, and are a commit's
 	oom       time.Time
 	removed   bool
 	key       *handshake.Key // of the agent that is up
@@ -153,7 +157,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	}
 	i.mu.Lock()
 	i.began = time.Now()
-	i.up, i.down, i.stopping, i.paused, i.frozen, i.oom = true, make(chan struct{}), false, false, false, time.Time{}
+	i.up, i.down, i.stopping, i.paused, i.frozen, i.pauses, i.oom = true, make(chan struct{}), false, false, false, 0, time.Time{}
 	i.mu.Unlock()
 	err := i.d.engine.StartContainer(ctx, i.its())
 	if err != nil {
@@ -261,5 +265,6 @@ func (i *Instance) remove(ctx context.Context) error {
 	i.container, i.removed, i.last = "", true, runtime.Exit{Cause: sandbox.CauseStopped}
 	i.mu.Unlock()
 	i.d.forget(i)
+	i.d.removeOld(ctx)
 	return nil
 }

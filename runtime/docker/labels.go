@@ -23,11 +23,17 @@ const (
 	labelOf      = "dev.sandpit.of"     // id of the image that the container was made of, in its Engine
 	labelPolicy  = "dev.sandpit.policy" // fingerprint of what the container may do
 	labelRole    = "dev.sandpit.role"   // of what is no sandbox
-	labelImage   = "dev.sandpit.image"  // digest of the server's image that an Engine's image is
+	labelImage   = "dev.sandpit.image"  // digest of the server's image that an Engine's image is, or a disk began with
+	// labelSnapshot is of an image that is a snapshot: its id. Such an image has in labelOf the image of
+	// the container that it was committed of.
+	labelSnapshot = "dev.sandpit.snapshot"
 )
 
-// roleAgent is of the volume with the agent, and of the container that fills it.
-const roleAgent = "agent"
+// Roles.
+const (
+	roleAgent = "agent" // of the volume with the agent, and of the container that fills it
+	roleDisk  = "disk"  // of a container that never runs, of which a disk is read
+)
 
 // containerName is what people see. Containers are never looked for by it.
 func (d *Driver) containerName(id sandbox.ID) string {
@@ -52,17 +58,17 @@ func (d *Driver) find(ctx context.Context, labels ...string) ([]found, error) {
 	// Whoever copied all labels of a container, its image included, made a second one of a name of its own.
 	slices.SortStableFunc(list, func(a, b engineapi.Listed) int { return cmp.Compare(a.Created, b.Created) })
 	byID := map[sandbox.ID]found{}
-	named := map[sandbox.ID]bool{}
+	ranks := map[sandbox.ID]int{}
 	for _, c := range list {
 		id := sandbox.ID(c.Labels[labelSandbox])
 		if !sandbox.ValidID(string(id)) || c.Labels[labelOf] == "" || c.Labels[labelOf] != c.ImageID {
 			continue
 		}
-		isNamed := slices.Contains(c.Names, "/"+d.containerName(id))
-		if _, known := byID[id]; known && (named[id] || !isNamed) {
+		rank := d.rank(id, c.Names)
+		if _, known := byID[id]; known && ranks[id] >= rank {
 			continue
 		}
-		byID[id], named[id] = found{id, c.ID}, isNamed
+		byID[id], ranks[id] = found{id, c.ID}, rank
 	}
 	out := make([]found, 0, len(byID))
 	for _, f := range byID {
@@ -70,6 +76,26 @@ func (d *Driver) find(ctx context.Context, labels ...string) ([]found, error) {
 	}
 	slices.SortFunc(out, func(a, b found) int { return cmp.Compare(a.id, b.id) })
 	return out, nil
+}
+
+// What containers are called while one takes the place of another, see replace.
+const (
+	suffixNext = ".next"
+	suffixOld  = ".old"
+)
+
+// rank says which of several containers of a sandbox is it: the one of the highest.
+func (d *Driver) rank(id sandbox.ID, names []string) int {
+	name := "/" + d.containerName(id)
+	switch {
+	case slices.Contains(names, name):
+		return 3
+	case slices.Contains(names, name+suffixOld):
+		return 2
+	case slices.Contains(names, name+suffixNext):
+		return 0
+	}
+	return 1
 }
 
 // fingerprint is of all that says what a container may do, but for its limits.

@@ -37,12 +37,18 @@ func (i *Instance) Pause(ctx context.Context) error {
 		i.d.log.Debug("the clocks of a sandbox that is paused run on", "sandbox", i.id, "error", err)
 	}
 	cancel()
+	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer done()
+	begin, err := i.holdStreams(work)
+	if err != nil {
+		i.continueAgent(work)
+		return err
+	}
 	i.mu.Lock()
 	i.paused = true // before its event comes
 	i.mu.Unlock()
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer done()
-	err := i.d.engine.PauseContainer(work, i.its())
+	err = i.d.engine.PauseContainer(work, i.its())
+	begin()
 	if err == nil {
 		i.mark(pausedFile)
 		err = ctx.Err()

@@ -28,6 +28,9 @@ type Harness struct {
 	Must []runtime.Feature
 	// Otherwise are attempts that end otherwise here than the suite says, by their names.
 	Otherwise map[string]Otherwise
+	// Coarse is why snapshots keep times to the second, no attributes of users, and what else an
+	// image of a container is known to lack; "": they keep all. It is printed where it counts.
+	Coarse string
 }
 
 // Otherwise is what comes of an attempt on a driver whose kernel or whose maker refuses in its own way.

@@ -25,12 +25,12 @@ const (
 )
 
 // Take copies a layer that comes from outside, and leaves nothing in it that could lead anywhere else:
-// each parent is a directory of the layer itself, what deletes comes last, and there are no devices
+// each parent is a directory of the layer itself, no path is there twice, what deletes comes last, and there are no devices
 // and no attributes that give rights. Names and contents are at most maxBytes. It returns how many
 // they are. An archive of another form is fault.Invalid, a larger one fault.TooLarge.
 func Take(ctx context.Context, r io.Reader, w io.Writer, maxBytes int64) (int64, error) {
 	source := &source{ctx: ctx, r: r}
-	t := &taker{in: tar.NewReader(source), out: tar.NewWriter(w), left: maxBytes, most: maxBytes, kinds: make(map[string]byte), opaque: make(map[string]bool), deleted: make(map[string]bool)}
+	t := &taker{in: tar.NewReader(source), out: tar.NewWriter(w), left: maxBytes, most: maxBytes, kinds: make(map[string]byte), missing: make(map[string]bool), opaque: make(map[string]bool), deleted: make(map[string]bool)}
 	for {
 		h, err := t.in.Next()
 		if err == io.EOF && !source.ended {
@@ -96,6 +96,7 @@ type taker struct {
 	out        *tar.Writer
 	left, most int64
 	kinds      map[string]byte // of what the layer has
+	missing    map[string]bool // directories that are above something, and have had no entry so far
 	opaque     map[string]bool
 	deleted    map[string]bool
 }
@@ -175,7 +176,7 @@ func (t *taker) entry(h *tar.Header) error {
 	return t.make(h, name)
 }
 
-// parents makes the directories that are missing above an entry.
+// parents sees that all above an entry are directories.
 func (t *taker) parents(h *tar.Header, dir string) error {
 	if dir == "." || t.kinds[dir] == tar.TypeDir {
 		return nil
@@ -190,10 +191,10 @@ func (t *taker) parents(h *tar.Header, dir string) error {
 		return err
 	}
 	t.kinds[dir] = tar.TypeDir
-	if own(dir) {
-		return nil
+	if !own(dir) {
+		t.missing[dir] = true
 	}
-	return t.write(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755})
+	return nil
 }
 
 // mark notes what is deleted of what is below.
@@ -225,7 +226,10 @@ func (t *taker) make(h *tar.Header, name string) error {
 		return refuse(h, "was a directory before")
 	case exists && was != tar.TypeDir && h.Typeflag == tar.TypeDir:
 		return refuse(h, "was no directory before")
+	case exists && !t.missing[name]:
+		return refuse(h, "is there twice, which an Engine does not take")
 	}
+	delete(t.missing, name)
 	if h.Mode < 0 || h.Uid < 0 || h.Uid > maxID || h.Gid < 0 || h.Gid > maxID {
 		return refuse(h, "has an owner or a mode that is none")
 	}
@@ -308,8 +312,13 @@ func (w writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// marks writes what is deleted. What the layer itself has is not: of a directory, what is below.
+// marks writes directories without an entry, and what is deleted. What the layer itself has is not: of a directory, what is below.
 func (t *taker) marks() error {
+	for _, dir := range slices.Sorted(maps.Keys(t.missing)) {
+		if err := t.write(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}); err != nil {
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(t.deleted)) {
 		if kind, exists := t.kinds[name]; !exists {
 			dir, base := path.Split(name)

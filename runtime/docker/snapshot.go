@@ -1,0 +1,252 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+	"sandpit.dev/sandbox"
+)
+
+// commitTimeout bounds keeping a disk, whatever became of the caller: the Engine copies all that the
+// disk holds beside its image.
+const commitTimeout = 15 * time.Minute
+
+// Snapshot has the Engine make an image of the container's disk. The Engine has it stand still
+// meanwhile, unless it does already; a server that ends leaves it to the Engine to go on.
+func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snapshot, error) {
+	if err := checkSnapshotID(id); err != nil {
+		return runtime.Snapshot{}, err
+	}
+	i, err := d.instance(ctx, of)
+	if err != nil {
+		return runtime.Snapshot{}, err
+	}
+	done, err := d.keep(ctx, id)
+	if err != nil {
+		return runtime.Snapshot{}, err
+	}
+	defer done()
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := ctx.Err(); err != nil {
+		return runtime.Snapshot{}, err
+	}
+	if i.its() == "" {
+		return runtime.Snapshot{}, i.gone()
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	err = i.commit(work, id)
+	if err == nil {
+		err = ctx.Err()
+	}
+	var img engineapi.Image
+	if err == nil {
+		img, err = d.kept(work, id)
+	}
+	var size int64
+	if err == nil {
+		size, err = d.sizeOf(work, img)
+	}
+	if err != nil {
+		return runtime.Snapshot{}, d.undoSnapshot(work, id, err)
+	}
+	if len(img.RootFS.Layers) > d.depth && d.running.Err() == nil {
+		d.workers.Go(func() { d.flattenLater(id) })
+	}
+	return runtime.Snapshot{SizeBytes: size}, nil
+}
+
+// keep reserves the id of a snapshot that is about to be made.
+func (d *Driver) keep(ctx context.Context, id sandbox.ID) (done func(), err error) {
+	taken := fault.New(fault.Exists, "snapshot %s exists", id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.keeping[id] {
+		return nil, taken
+	}
+	d.keeping[id] = true
+	done = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.keeping, id)
+	}
+	d.mu.Unlock()
+	_, err = d.kept(ctx, id)
+	if fault.Is(err, fault.NotFound) && d.hasLayer(id) {
+		err = nil
+	}
+	d.mu.Lock()
+	switch {
+	case err == nil:
+		err = taken
+	case fault.Is(err, fault.NotFound):
+		return done, nil
+	}
+	delete(d.keeping, id)
+	return nil, err
+}
+
+// commit has the image made. verb is held.
+func (i *Instance) commit(ctx context.Context, id sandbox.ID) error {
+	c, err := i.d.engine.InspectContainer(ctx, i.its())
+	if err != nil {
+		return err
+	}
+	begin, err := i.holdStreams(ctx)
+	if err != nil {
+		return err
+	}
+	defer begin()
+	i.mu.Lock()
+	if i.up && !i.paused && !i.frozen {
+		i.pauses = 1
+	}
+	i.mu.Unlock()
+	repository, tag := i.d.snapshotName(id)
+	_, err = i.d.engine.CommitContainer(ctx, c.ID, engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
+		labelServer: i.d.namespace, labelSnapshot: string(id), labelOf: c.Image, labelSandbox: "", labelPolicy: "",
+	}})
+	if err != nil {
+		i.mu.Lock()
+		i.pauses = 0
+		i.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// sizeOf is what a snapshot takes beside its image. What was changed from one snapshot to the next
+// counts in each.
+func (d *Driver) sizeOf(ctx context.Context, img engineapi.Image) (int64, error) {
+	base, err := d.baseOf(ctx, img.Config.Labels[labelImage])
+	if fault.Is(err, fault.NotFound) {
+		return -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(0, img.Size-base.Size), nil
+}
+
+// undoSnapshot removes what was made of a snapshot that failed, and returns why it did.
+func (d *Driver) undoSnapshot(ctx context.Context, id sandbox.ID, err error) error {
+	if undo := d.RemoveSnapshot(ctx, id); undo != nil {
+		d.log.Error("a snapshot that was not made may be left behind", "snapshot", id, "error", undo)
+	}
+	return err
+}
+
+// Snapshots lists the images of this server that are snapshots.
+func (d *Driver) Snapshots(ctx context.Context) ([]sandbox.ID, error) {
+	list, err := d.engine.ListImages(ctx, d.ours(), labelSnapshot)
+	if err != nil {
+		return nil, err
+	}
+	var out []sandbox.ID
+	for _, img := range list {
+		id := sandbox.ID(img.Labels[labelSnapshot])
+		if sandbox.ValidID(string(id)) && slices.Contains(img.RepoTags, d.snapshotRef(id)) {
+			out = append(out, id)
+		}
+	}
+	layers, err := d.listLayers()
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, layers...)
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// RemoveSnapshot removes the image of a snapshot, or has it removed with the last container that uses it.
+func (d *Driver) RemoveSnapshot(ctx context.Context, id sandbox.ID) error {
+	if err := checkSnapshotID(id); err != nil {
+		return err
+	}
+	// Nobody makes an image of it meanwhile.
+	if err := d.joining.lock(ctx); err != nil {
+		return err
+	}
+	defer d.joining.unlock()
+	if err := d.removeLayer(id); err != nil {
+		return err
+	}
+	img, err := d.kept(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.release(ctx, img.ID, d.snapshotRef(id))
+}
+
+// Rollback puts a new container in the place of that of an instance that is down: of the snapshot's
+// image, or of the sandbox's.
+func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Limits) error {
+	i, err := d.instance(ctx, of)
+	if err != nil {
+		return err
+	}
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	switch _, err := i.life(); {
+	case err == nil:
+		return fault.New(fault.State, "sandbox %s is running", of).WithRemedy("stop it first")
+	case !fault.Is(err, fault.State):
+		return err
+	}
+	if i.its() == "" {
+		return i.gone()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	c, err := d.engine.InspectContainer(work, i.its())
+	if err != nil {
+		return err
+	}
+	spec := runtime.Spec{
+		ID: of, Hostname: c.Config.Hostname, Project: c.Config.Labels[labelProject], Limits: l, Image: runtime.Image{Digest: c.Config.Labels[labelImage]},
+	}
+	base, err := d.baseOf(work, spec.Image.Digest)
+	if err != nil && (from == "" || !fault.Is(err, fault.NotFound)) {
+		return err
+	}
+	image := base.ID
+	if from != "" {
+		if image, err = d.diskOf(work, from, spec.Image.Digest); err != nil {
+			return err
+		}
+	}
+	if err := d.agent.do(work, func() error { return d.fillAgent(work, image) }); err != nil {
+		return err
+	}
+	return i.replace(work, d.container(spec, image))
+}
+
+func checkSnapshotID(id sandbox.ID) error {
+	if sandbox.ValidID(string(id)) {
+		return nil
+	}
+	return fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
+}
+
+// instance returns one that exists, up or down.
+func (d *Driver) instance(ctx context.Context, id sandbox.ID) (*Instance, error) {
+	i, err := d.Open(ctx, runtime.Handle{ID: id})
+	if err != nil {
+		return nil, err
+	}
+	return i.(*Instance), nil //nolint:forcetypeassert // Open returns no other
+}
