@@ -238,6 +238,10 @@ func (i *Instance) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	i.mu.Lock()
+	i.drifted = c.Config.Labels[labelPolicy] != fingerprint(i.d.hostConfig())
+	i.mu.Unlock()
+	i.tellDrift()
 	if !c.State.Running {
 		exit := runtime.Exit{Cause: sandbox.CauseStopped}
 		if !i.marked(stoppedFile) {

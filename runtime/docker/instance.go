@@ -41,6 +41,7 @@ type Instance struct {
 	pauses    int  // events of that which are still to come, and are a commit's
 	oom       time.Time
 	removed   bool
+	drifted   bool           // it was made with other rights than the driver gives now
 	key       *handshake.Key // of the agent that is up
 	calls     *mux.Dialer    // where it is reached by a stream: all calls, over one
 }
@@ -113,6 +114,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
+	i.tellDrift()
 	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
 	err := i.makeDirectory()
 	if err == nil && !i.d.engine.Podman() {
@@ -230,11 +232,18 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 	case err != nil:
 		return err
 	}
-	select {
-	case <-down:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	// The event says it first where the Engine sends it at once. Podman may take seconds.
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		select {
+		case <-down:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+		if err := i.look(ctx); err != nil {
+			return err
+		}
 	}
 }
 

@@ -133,11 +133,12 @@ func TestABudgetHoldsAcrossKills(t *testing.T) {
 	}
 	// One goes, with what it ran.
 	last := l.refs[len(l.refs)-1]
-	s, err := h.client.Stop(ctx, last)
+	_, err := h.client.Stop(ctx, last)
 	if err != nil && !fault.Is(err, fault.State) {
 		t.Fatal(err)
 	}
-	if s, err = h.client.Get(ctx, last); err != nil {
+	s, err := h.client.Get(ctx, last)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := h.client.Delete(ctx, last); err != nil {
