@@ -4,10 +4,13 @@
 package daemon
 
 import (
+	"archive/tar"
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -37,7 +40,8 @@ const adminToken = "an-admin-token-of-a-test"
 func small(t *testing.T) io.Reader {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("of the image"), 0o644); err != nil {
+	at := time.Unix(0, 0) // of the whole tree: the image is the same each time
+	if err := errors.Join(os.WriteFile(dir+"/file", []byte("of the image"), 0o644), os.Chtimes(dir+"/file", at, at), os.Chtimes(dir, at, at)); err != nil {
 		t.Fatal(err)
 	}
 	made, err := oci.Save(t.Context(), oci.Rootfs{Dir: dir, Reference: "sandpit.test/small:1"})
@@ -95,7 +99,7 @@ func TestAServerOfAnEngineAlone(t *testing.T) {
 	i.must(err)
 	ended := sync.OnceFunc(stop)
 	t.Cleanup(ended)
-	_, s := works(t, url)
+	c, s := works(t, url)
 	ended()
 	if _, err := os.Lstat(filepath.Join(i.cfg.Data, "native")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the native runtime has a directory: %v", err)
@@ -131,8 +135,110 @@ func TestAServerOfAnEngineAlone(t *testing.T) {
 		t.Errorf("it was stopped, and it says %+v", got)
 	}
 
-	// The next server has it again.
-	i.serves(Adopt{})
+	// The next server has it again, and the Engine loses its copy of an image that is deleted with all that uses it.
+	url, stop, err = i.start(Adopt{})
+	i.must(err)
+	defer stop()
+	c = client.New(url, adminToken, client.Options{})
+	engine, err := engineapi.Find(t.Context(), engineapi.Environment{Host: i.cfg.Docker.Host})
+	i.must(err)
+	defer engine.Close()
+	list, err := engine.ListContainers(t.Context(), "dev.sandpit.sandbox="+s.ID)
+	i.must(err)
+	copied := func() int {
+		t.Helper()
+		list, err := engine.ListImages(t.Context(), "dev.sandpit.image="+s.Digest)
+		i.must(err)
+		return len(list)
+	}
+	if _, err := c.DeleteImage(t.Context(), "sandpit.test/small:1", client.DeleteImage{}); fault.Of(err) != fault.Conflict || copied() != 1 {
+		t.Errorf("an image in use is deleted: %v; copies: %d", err, copied())
+	}
+	// A stranger's container of it keeps the copy, and no deletion fails for that.
+	stranger, err := engine.CreateContainer(t.Context(), engineapi.Container{Name: "stranger", Config: engineapi.Config{Image: list[0].ImageID, Cmd: []string{"none"}}})
+	i.must(err)
+	i.must(c.Delete(t.Context(), s.ID))
+	i.must(errOf(c.DeleteImage(t.Context(), "sandpit.test/small:1", client.DeleteImage{})))
+	if copied() != 1 {
+		t.Error("the image of a stranger's container is gone")
+	}
+	i.must(engine.RemoveContainer(t.Context(), stranger))
+	again, err := c.ImportImages(t.Context(), small(t), client.ImportImageOptions{Name: "sandpit.test/small:1"})
+	i.must(err)
+	if again[0].Digest != s.Digest {
+		t.Fatalf("the image is another: %+v, want %s", again, s.Digest)
+	}
+	i.must(errOf(c.DeleteImage(t.Context(), "sandpit.test/small:1", client.DeleteImage{})))
+	if copied() != 0 {
+		t.Error("the Engine keeps an image that nobody has")
+	}
+}
+
+// An image that the Engine has is used by its reference, by the server's own administrator; what there is
+// not, or not for this machine, is told.
+func TestImagesOfTheEngine(t *testing.T) {
+	i := newInstallation(t)
+	h := dockerdtest.New(t)
+	i.cfg.Names, i.cfg.Docker.Host, i.cfg.AdminToken = []string{"docker"}, "unix://"+h.Socket(), adminToken
+	i.must(i.cfg.Check())
+	engine, err := engineapi.Find(t.Context(), engineapi.Environment{Host: i.cfg.Docker.Host})
+	i.must(err)
+	defer engine.Close()
+	i.must(engine.LoadImage(t.Context(), small(t)))
+	i.must(engine.LoadImage(t.Context(), ofAnotherMachine(t, "sandpit.test/foreign:1")))
+	url, stop, err := i.start(Adopt{})
+	i.must(err)
+	defer stop()
+	c := client.New(url, adminToken, client.Options{})
+	for name, want := range map[string]fault.Code{
+		"sandpit.invalid/none:1": fault.Unavailable, "sandpit.test/foreign:1": fault.Unsupported, "none": fault.NotFound,
+	} {
+		if _, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: &name}); fault.Of(err) != want || fault.As(err).Remedy == "" {
+			t.Errorf("%s: %v (%s; %s), want %s", name, err, fault.Of(err), fault.As(err).Remedy, want)
+		}
+	}
+	made, err := c.CreateToken(t.Context(), v1.CreateToken{Name: "other", Project: new("other"), Scopes: []string{"admin"}})
+	i.must(err)
+	if _, _, err := client.New(url, made.Secret, client.Options{}).Create(t.Context(), v1.CreateSandbox{Image: new("sandpit.test/small:1")}); fault.Of(err) != fault.NotFound {
+		t.Errorf("a project took an image of the Engine: %v", err)
+	}
+	s, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: new("sandpit.test/small:1")})
+	i.must(err)
+	if !strings.HasPrefix(s.Digest, "sha256:") || s.Image != "sandpit.test/small:1" {
+		t.Errorf("it is of %q, %q", s.Image, s.Digest)
+	}
+	i.must(c.WriteFile(t.Context(), s.ID, "/workspace/file", strings.NewReader("the user's"), client.WriteOptions{}))
+	// What a server put there is nobody's to take.
+	ours := "localhost/sandpit/image:" + strings.TrimPrefix(s.Digest, "sha256:")
+	if _, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: &ours}); fault.Of(err) != fault.NotFound {
+		t.Errorf("an image of ours by its name: %v", err)
+	}
+}
+
+// ofAnotherMachine is an archive of an image for another architecture.
+func ofAnotherMachine(t *testing.T, name string) io.Reader {
+	t.Helper()
+	const arch = "s390x"
+	layer := make([]byte, 1024) // the end of a tar archive
+	files := [][2]string{
+		{"layer.tar", string(layer)},
+		{"config.json", fmt.Sprintf(`{"architecture":%q,"os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":["sha256:%x"]}}`, arch, sha256.Sum256(layer))},
+		{"manifest.json", fmt.Sprintf(`[{"Config":"config.json","RepoTags":[%q],"Layers":["layer.tar"]}]`, name)},
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		if err := w.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, f[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
 }
 
 // A server of any user needs no right but that on the Engine's socket.

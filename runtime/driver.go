@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"context"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -96,6 +97,21 @@ type Image struct {
 	Name   string // the catalogue's
 	Digest string // "sha256:" and 64 hex digits; it names the image for ever
 	Root   string // host path of its unpacked root, which is shared and never written
+}
+
+// Imager is implemented by drivers that give images to somebody else, who keeps them.
+type Imager interface {
+	// RemoveImage removes what was kept of the image with this digest. Nothing kept is no error; what
+	// is in use is fault.Conflict.
+	RemoveImage(ctx context.Context, digest string) error
+}
+
+// ImageSource is implemented by drivers where images are that the server does not have.
+type ImageSource interface {
+	// SaveImage returns an image as an archive of docker save's form, which comes from elsewhere and is
+	// not to be trusted. One that is not there is fetched from its registry first. An unknown one is
+	// fault.NotFound, a registry that does not give it fault.Unavailable or fault.Denied. The caller closes it.
+	SaveImage(ctx context.Context, reference string) (io.ReadCloser, error)
 }
 
 // Handle finds an instance again.

@@ -57,10 +57,13 @@ type Store interface {
 type Keeper struct {
 	engine Engine
 	store  Store
+	copies []Copies
 }
 
-// New returns the keeper of the images that an engine uses.
-func New(e Engine, s Store) *Keeper { return &Keeper{engine: e, store: s} }
+// New returns the keeper of the images that an engine uses, of which copies are elsewhere.
+func New(e Engine, s Store, copies ...Copies) *Keeper {
+	return &Keeper{engine: e, store: s, copies: copies}
+}
 
 // Details is all that is known of an image.
 type Details struct {
@@ -277,7 +280,7 @@ func (k *Keeper) Delete(ctx context.Context, c access.Caller, d Deletion) (Delet
 	if out.Use, err = k.end(ctx, c, d, &out); err != nil {
 		return Deleted{}, err
 	}
-	out.Bytes, err = w.Remove()
+	out.Bytes, err = k.remove(ctx, w)
 	return out, err
 }
 
@@ -483,7 +486,7 @@ func (k *Keeper) collect(ctx context.Context, name string, b image.Build, dry bo
 	if use, err := k.use(ctx, name, builds); err != nil || !use.Empty() {
 		return 0, false, err
 	}
-	freed, err := w.Remove()
+	freed, err := k.remove(ctx, w)
 	if fault.Is(err, fault.Conflict) { // another server has it
 		return 0, false, nil
 	}

@@ -25,13 +25,24 @@ import (
 type Creator struct {
 	*engine.Engine
 	Templates *Service
+	// Bring has the image of a request here that is elsewhere, if it can; nil: nothing does. What is wrong
+	// with the request is the engine's to say.
+	Bring func(ctx context.Context, c access.Caller, r *engine.CreateRequest) error
+}
+
+// fill completes a request, and has its image brought.
+func (e *Creator) fill(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
+	if err := e.Templates.Fill(ctx, c, r); err != nil || e.Bring == nil {
+		return err
+	}
+	return e.Bring(ctx, c, r)
 }
 
 // Create is [engine.Engine.Create] of what r.Template asks for, or else of what is chosen for the request; what
 // the request says itself goes before what a template says. It waits until what the template starts is ready,
 // or is not: that the sandbox is there either way is no error, and its record says which it is.
 func (e *Creator) Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (*sandbox.Sandbox, bool, error) {
-	if err := e.Templates.Fill(ctx, c, &r); err != nil {
+	if err := e.fill(ctx, c, &r); err != nil {
 		return nil, false, err
 	}
 	s, created, err := e.Engine.Create(ctx, c, r)
@@ -53,7 +64,7 @@ func (e *Creator) Create(ctx context.Context, c access.Caller, r engine.CreateRe
 // CreateExec is [engine.Engine.CreateExec] of what Create makes: the command begins once that is ready, or is
 // known not to be.
 func (e *Creator) CreateExec(ctx context.Context, c access.Caller, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(sandbox.Frame) error) (engine.Place, engine.ExecResult, error) {
-	if err := e.Templates.Fill(ctx, c, &in); err != nil {
+	if err := e.fill(ctx, c, &in); err != nil {
 		return engine.Place{}, engine.ExecResult{}, check.Below("sandbox.", err)
 	}
 	return e.Engine.CreateExec(ctx, c, in, r, func(p engine.Place) {

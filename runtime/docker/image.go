@@ -14,6 +14,8 @@ import (
 	"sandpit.dev/runtime"
 )
 
+var _ runtime.Imager = (*Driver)(nil)
+
 // repository is the name that the server's images have on an Engine; their tags are their digests.
 const repository = "localhost/sandpit/image"
 
@@ -45,6 +47,30 @@ func (d *Driver) image(ctx context.Context, img runtime.Image) (string, error) {
 		return "", fault.Wrap(fault.Unavailable, err, "the Engine at %s took the image %q and has none of that digest", d.engine.Host(), img.Name)
 	}
 	return id, nil
+}
+
+// RemoveImage removes the Engine's image of this digest. One of another that has its name stays, and one
+// that is in use, by whatever container.
+func (d *Driver) RemoveImage(ctx context.Context, digest string) error {
+	ref := imageRef(digest)
+	d.mu.Lock()
+	l := d.loads[ref]
+	d.mu.Unlock()
+	if l != nil { // it would come back
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	_, err := d.loaded(ctx, ref, digest)
+	if err == nil {
+		err = d.engine.RemoveImage(ctx, ref)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // loaded returns the id of an image that says itself that it has this digest: a name can be anybody's.

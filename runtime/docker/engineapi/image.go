@@ -4,6 +4,7 @@
 package engineapi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -52,6 +53,31 @@ func (c *Client) LoadImage(ctx context.Context, archive io.Reader) error {
 	return c.work(ctx, request{
 		method: http.MethodPost, path: "/images/load", query: url.Values{"quiet": {"1"}}, body: archive, kind: "application/x-tar",
 	}, nil)
+}
+
+// SaveImage returns an image as an archive, as docker save writes it. The caller closes it.
+func (c *Client) SaveImage(ctx context.Context, ref string) (io.ReadCloser, error) {
+	s, err := c.stream(ctx, request{method: http.MethodGet, path: image(ref, "/get")}, quietTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return &saved{s}, nil
+}
+
+// saved is an archive that is being read.
+type saved struct{ *lines }
+
+func (s *saved) Read(b []byte) (int, error) {
+	n, err := s.all.Read(b)
+	if err != nil && err != io.EOF {
+		err = s.c.failed(s.ctx, quietTimeout, cmp.Or(context.Cause(s.limit), err))
+	}
+	return n, err
+}
+
+func (s *saved) Close() error {
+	s.close()
+	return nil
 }
 
 // PullImage has the Engine fetch an image of a registry, and tells how far each layer is. One that

@@ -23,6 +23,7 @@ type lines struct {
 	c       *Client
 	ctx     context.Context // the caller's
 	limit   context.Context // ends with that, and when nothing came for too long
+	all     io.Reader       // the answer, which scan reads, or the caller
 	scan    *bufio.Scanner
 	body    io.Closer
 	cancel  context.CancelFunc
@@ -66,7 +67,7 @@ func (c *Client) stream(ctx context.Context, r request, quiet time.Duration) (*l
 	if quiet > 0 {
 		body = &touching{body, head, quiet}
 	}
-	s.scan = bufio.NewScanner(body)
+	s.all, s.scan = body, bufio.NewScanner(body)
 	s.scan.Buffer(nil, maxLine)
 	return s, nil
 }
