@@ -18,7 +18,6 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/docker"
 	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
 )
@@ -338,49 +337,4 @@ func fromOutside(t *testing.T, p *place) {
 	if got := p.images(); len(got) != 0 {
 		t.Errorf("left are the images %v", got)
 	}
-}
-
-// Over a stream of the Engine's, which begins none while it keeps a disk, calls wait for it, and a
-// fork is reached like any other.
-func snapshotsOverStreams(t *testing.T, p *place) {
-	ctx := t.Context()
-	p.must(p.driver.Close())
-	p.driver = openWith(t, docker.Options{Dir: p.dir, Namespace: p.namespace, Engine: engineapi.Environment{Host: "unix://" + p.host.Socket()}, Stream: true})
-	i, spec, _ := p.create()
-	p.run(i, agent.Command{Shell: "head -c 20M /dev/urandom > big; echo first > file"})
-	p.must(p.driver.Close())
-	p.driver = openWith(t, docker.Options{Dir: p.dir, Namespace: p.namespace, Engine: engineapi.Environment{Host: "unix://" + p.host.Socket()}, Stream: true})
-	i, err := p.driver.Open(ctx, i.Handle()) // of a start that is long past, and without a stream
-	p.must(err)
-	id := sandbox.NewID()
-	kept := make(chan error, 1)
-	go func() {
-		_, err := p.driver.Snapshot(ctx, spec.ID, id)
-		kept <- err
-	}()
-	for over := false; !over; {
-		select {
-		case err := <-kept:
-			p.must(err)
-			over = true
-		default:
-		}
-		if got := p.run(i, agent.Command{Shell: "cat file"}); got != "first\n" {
-			t.Errorf("while it is kept it answers %q", got)
-		}
-	}
-	fork, _ := p.from(id)
-	if got := p.run(fork, agent.Command{Shell: "cat file; stat -c %s big"}); got != "first\n20971520\n" {
-		t.Errorf("the fork has %q", got)
-	}
-	p.must(fork.Stop(ctx, 0))
-	p.must(p.driver.Rollback(ctx, fork.Handle().ID, "", spec.Limits))
-	spec.ID = fork.Handle().ID
-	p.must(fork.Start(ctx, spec))
-	if got := p.run(fork, agent.Command{Shell: "ls; echo empty"}); got != "empty\n" {
-		t.Errorf("after a rollback to an empty disk: %q", got)
-	}
-	p.must(fork.Remove(ctx))
-	p.must(i.Remove(ctx))
-	p.must(p.driver.RemoveSnapshot(ctx, id))
 }
