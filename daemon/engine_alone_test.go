@@ -99,7 +99,7 @@ func TestAServerOfAnEngineAlone(t *testing.T) {
 	i.must(err)
 	ended := sync.OnceFunc(stop)
 	t.Cleanup(ended)
-	c, s := works(t, url)
+	_, s := works(t, url)
 	ended()
 	if _, err := os.Lstat(filepath.Join(i.cfg.Data, "native")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the native runtime has a directory: %v", err)
@@ -139,7 +139,7 @@ func TestAServerOfAnEngineAlone(t *testing.T) {
 	url, stop, err = i.start(Adopt{})
 	i.must(err)
 	defer stop()
-	c = client.New(url, adminToken, client.Options{})
+	c := client.New(url, adminToken, client.Options{})
 	engine, err := engineapi.Find(t.Context(), engineapi.Environment{Host: i.cfg.Docker.Host})
 	i.must(err)
 	defer engine.Close()

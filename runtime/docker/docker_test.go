@@ -5,6 +5,7 @@ package docker_test
 
 import (
 	"crypto/rand"
+	"os"
 	"strings"
 	"testing"
 
@@ -66,8 +67,6 @@ func TestDriver(t *testing.T) {
 		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
 		{"WhatWasLeftHalfDone", halfDone},
-		{"ManyLayersBecomeOne", layersBecomeOne},
-		{"ASnapshotFromOutside", fromOutside},
 		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
@@ -89,17 +88,33 @@ func TestDriver(t *testing.T) {
 			}
 		}, "Pause", "Resize", "Meter", "Concurrency", "Snapshots") // no stream has a part in them, but that no new one begins while a container is paused
 	})
+	t.Run("Conformance", func(t *testing.T) { conforms(t, h, image, "Snapshots") }) // see TestSoakSnapshots
+}
+
+// conforms runs the suite but for the groups in without.
+func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ...string) {
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		dir, namespace := t.TempDir(), newNamespace()
+		return runtimetest.Harness{
+			Image: image, Coarse: coarse,
+			Open: func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+			Must: []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
+			Otherwise: map[string]runtimetest.Otherwise{
+				"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
+			},
+		}
+	}, without...)
+}
+
+// What reads or writes whole disks through the Engine takes minutes.
+func TestSoakSnapshots(t *testing.T) {
+	if os.Getenv("SANDPIT_SOAK") != "1" {
+		t.Skip("set SANDPIT_SOAK=1 to read and write whole disks through the Engine")
+	}
+	h := dockerdtest.New(t)
+	t.Run("ManyLayersBecomeOne", func(t *testing.T) { layersBecomeOne(t, newPlace(t, h)) })
+	t.Run("ASnapshotFromOutside", func(t *testing.T) { fromOutside(t, newPlace(t, h)) })
 	t.Run("Conformance", func(t *testing.T) {
-		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
-			dir, namespace := t.TempDir(), newNamespace()
-			return runtimetest.Harness{
-				Image: image, Coarse: coarse,
-				Open: func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-				Must: []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
-				Otherwise: map[string]runtimetest.Otherwise{
-					"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
-				},
-			}
-		})
+		conforms(t, h, python(t), "Lifecycle", "Restart", "Limits", "Pause", "Resize", "Meter", "Volumes", "Network", "Changes", "Watches", "Users", "Told", "Isolation", "Neighbours", "Concurrency")
 	})
 }

@@ -5,6 +5,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,10 +19,22 @@ import (
 // disk holds beside its image.
 const commitTimeout = 15 * time.Minute
 
+// keepsSnapshots says why there are none, and is nil where there are.
+func (d *Driver) keepsSnapshots() error {
+	const other = "use the native runtime"
+	switch {
+	case d.engine.Podman():
+		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots with Podman, which makes images in another way").WithRemedy(other)
+	case d.stream:
+		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots where it reaches agents through the Engine: Docker 20.10 hangs when it commits a container while a stream leads into it").WithRemedy(other)
+	}
+	return nil
+}
+
 // Snapshot has the Engine make an image of the container's disk. The Engine has it stand still
 // meanwhile, unless it does already; a server that ends leaves it to the Engine to go on.
 func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snapshot, error) {
-	if err := checkSnapshotID(id); err != nil {
+	if err := errors.Join(checkSnapshotID(id), d.keepsSnapshots()); err != nil {
 		return runtime.Snapshot{}, err
 	}
 	i, err := d.instance(ctx, of)
