@@ -59,7 +59,7 @@ type Options struct {
 
 const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server ends
-	headTimeout  = 10 * time.Second // for a request's head to come
+	headTimeout  = 30 * time.Second // for a request's head to come: a host that is busy ten times over may itself take ten to read one
 	idleTimeout  = 2 * time.Minute  // for the next request on a connection
 	// maxHead leaves room for the longest path of a file with each byte escaped, and the other
 	// headers. It is small because a head is read before its token is known, at the cost of others.
