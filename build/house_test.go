@@ -257,9 +257,10 @@ func killAt(t *testing.T, h *house, point string) {
 	if err := os.WriteFile(agent, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it says where it is, and is not taken for killed at the point
 	cmd.Env = append(os.Environ(), crashDir+"="+h.dir, crashPoint+"="+point, crashAgent+"="+agent,
 		"SANDPIT_TEST_CRASH_DIGEST="+h.base.Digest, "SANDPIT_TEST_CRASH_ROOT="+h.base.Root)
 	out, err := cmd.CombinedOutput()

@@ -286,9 +286,10 @@ func wantExec(t *testing.T, point string, ev *sandbox.Event) {
 
 func killAt(t *testing.T, dir, point string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // it says where it is, and is not taken for killed at the point
 	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashPoint+"="+point)
 	out, err := cmd.CombinedOutput()
 	ee, ok := errors.AsType[*exec.ExitError](err)
