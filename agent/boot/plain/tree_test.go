@@ -135,7 +135,7 @@ print("up", flush=True); time.sleep(1000)'`},
 					t.Errorf("the command beside it: %q", got)
 				}
 			} else if got := others(t, b); got != "0\n" {
-				t.Errorf("processes that are left: %s", got)
+				t.Errorf("processes that are left: %s%s", got, run(t, b.client, agent.Command{Shell: "cat /proc/[0-9]*/stat"}))
 			}
 		})
 	}

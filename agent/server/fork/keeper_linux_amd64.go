@@ -56,6 +56,7 @@ type Keeper struct {
 }
 
 // StartKept is Start below a keeper, which is the caller's child in place of the command. It makes no use of clone3.
+// The error is EOWNERDEAD where somebody killed the keeper: the command may run then, as the caller's own child.
 func (c *Command) StartKept() (pid, pidfd int, keeper *Keeper, err error) {
 	p, undo, err := c.plan()
 	if err != nil {
@@ -82,6 +83,9 @@ func (c *Command) StartKept() (pid, pidfd int, keeper *Keeper, err error) {
 	if err != nil {
 		k.awaitEnd()
 		k.Free()
+		if err == unix.EOWNERDEAD && p.pidfd >= 0 { // of the command, which may run
+			_ = unix.Close(int(p.pidfd))
+		}
 		return 0, -1, nil, err
 	}
 	k.k.plan = nil

@@ -24,6 +24,7 @@ package keeper
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -74,8 +75,16 @@ type group struct {
 // FD is none: the command is born below its keeper.
 func (*group) FD() int { return -1 }
 
-// Start starts the command.
+// Start starts the command. One of root's can kill its keeper before that has told of it: it is not
+// started then, and nothing of it is left.
 func (g *group) Start(c *fork.Command) (pid, pidfd int, err error) {
+	if pid, pidfd, err = g.start(c); errors.Is(err, unix.EOWNERDEAD) {
+		g.ks.killStrays()
+	}
+	return pid, pidfd, err
+}
+
+func (g *group) start(c *fork.Command) (pid, pidfd int, err error) {
 	g.ks.mu.Lock()
 	defer g.ks.mu.Unlock()
 	pid, pidfd, k, err := c.StartKept()
