@@ -87,7 +87,9 @@ func TestStats(t *testing.T) {
 		for _, s := range open {
 			s.next()
 		}
-		if a := h.do("GET", "/v1/sandboxes/"+id+"/stats?follow=true", nil); a.StatusCode != http.StatusTooManyRequests {
+		// On a busy machine a sign of life may have gone before the refusal, which is then an event.
+		a := h.do("GET", "/v1/sandboxes/"+id+"/stats?follow=true", nil)
+		if told := strings.Contains(string(a.body), `"status":429`); a.StatusCode != http.StatusTooManyRequests && !told {
 			t.Errorf("one more: got %d %s", a.StatusCode, a.body)
 		}
 		for _, s := range open {
