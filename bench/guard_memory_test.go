@@ -23,7 +23,7 @@ var allocationBounds = []bound{
 	{"exec/allocations", 470, 520, "a quarter is the two commits, with what the project used and the row of the audit log; a quarter the request"},
 	{"exec/allocated-bytes", 21e3, 32e3, "what each object weighs"},
 	{"delete/allocations", 700, 930, "with the layer that is emptied behind the answer, and what the sandbox used"},
-	{"delete/allocated-bytes", 21e3, 36e3, "what each object weighs"},
+	{"delete/allocated-bytes", 21e3, 40e3, "what each object weighs"},
 }
 
 // allocationTries is how often allocations are counted where they exceed their bounds: what a busy machine
