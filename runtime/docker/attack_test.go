@@ -333,7 +333,7 @@ func otherHands(t *testing.T, p *place) {
 func noProcessLeft(t *testing.T, p *place) {
 	i, spec, _ := p.create()
 	client := agent.NewClient(i.Dial)
-	// The shell goes on asking for processes, and takes each that another gives back.
+	// The program keeps forking, and takes every process that becomes free.
 	full, err := client.Start(t.Context(), agent.Command{ID: sandbox.NewProcessID(), Argv: []string{"python3", "-c", forkAll}})
 	p.must(err)
 	defer full.Close()

@@ -57,17 +57,22 @@ func (d *Driver) hostConfig() engineapi.HostConfig {
 			{Name: "core", Soft: 1, Hard: 1}, // 1 keeps the host's core_pattern program from starting
 			{Name: "nofile", Soft: agentFiles, Hard: agentFiles},
 		},
-		// As the kernel has them by itself: an Engine gives every user all ports, the port of names among them, and pings.
+		// The kernel's own defaults. An Engine lets every user bind all ports, that of DNS among them, and send pings.
 		Sysctls: map[string]string{"net.ipv4.ip_unprivileged_port_start": "1024", "net.ipv4.ping_group_range": "1 0"},
-	}
-	// Podman asks for 1,048,576 where nothing is said, and its runtime fails where it may not have so many.
-	var own unix.Rlimit
-	if d.engine.Host().Local() && unix.Getrlimit(unix.RLIMIT_NPROC, &own) == nil && own.Max < podmanProcesses {
-		n := int64(own.Max) //nolint:gosec // less than a million
-		h.Ulimits = append(h.Ulimits, engineapi.Ulimit{Name: "nproc", Soft: n, Hard: n})
 	}
 	h.LogConfig.Type, h.RestartPolicy.Name = "none", "no"
 	return h
+}
+
+// processLimit returns RLIMIT_NPROC as this server has it. Podman sets 1,048,576 otherwise, and its OCI runtime fails
+// where the host does not allow so many. It is the host's, and no part of the fingerprint.
+func (d *Driver) processLimit() []engineapi.Ulimit {
+	var own unix.Rlimit
+	if !d.engine.Host().Local() || unix.Getrlimit(unix.RLIMIT_NPROC, &own) != nil || own.Max >= podmanProcesses {
+		return nil
+	}
+	n := int64(own.Max) //nolint:gosec // less than a million
+	return []engineapi.Ulimit{{Name: "nproc", Soft: n, Hard: n}}
 }
 
 // container is a sandbox as its Engine makes it.
@@ -77,6 +82,7 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 		labelServer: d.namespace, labelSandbox: string(spec.ID), labelProject: spec.Project, labelOf: image, labelPolicy: fingerprint(h),
 		labelImage: spec.Image.Digest, labelSnapshot: "", // that of the image is not the container's
 	}
+	h.Ulimits = append(h.Ulimits, d.processLimit()...)
 	h.Resources = resources(spec.Limits)
 	h.Mounts = []engineapi.Mount{
 		{Type: "volume", Source: d.volumeName(), Target: insideAgent, ReadOnly: true},

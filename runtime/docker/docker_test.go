@@ -71,6 +71,7 @@ func TestDriver(t *testing.T) {
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
 		{"WhereNoProcessIsLeft", noProcessLeft},
+		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

@@ -154,7 +154,7 @@ func writeImage(w io.Writer, manifest, config any, layer *os.File, size int64) e
 // flattenLater is the driver's goroutine that makes one layer of a snapshot's many.
 func (d *Driver) flattenLater(id sandbox.ID) {
 	if err := d.flatten(d.running, id); err != nil && d.running.Err() == nil && !fault.Is(err, fault.NotFound) {
-		d.log.Warn("a snapshot keeps its many layers for now", "snapshot", id, "error", err)
+		d.log.Warn("the layers of a snapshot were not made one; that is tried again before a sandbox has too many", "snapshot", id, "error", err)
 	}
 }
 

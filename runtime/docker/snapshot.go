@@ -113,11 +113,6 @@ func (i *Instance) commit(ctx context.Context, id sandbox.ID) error {
 	if err != nil {
 		return err
 	}
-	begin, err := i.holdStreams(ctx)
-	if err != nil {
-		return err
-	}
-	defer begin()
 	i.mu.Lock()
 	if i.up && !i.paused && !i.frozen {
 		i.pauses = 1

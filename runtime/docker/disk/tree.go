@@ -129,7 +129,7 @@ func clean(name string) string {
 	return strings.Trim(strings.TrimPrefix(name, "./"), "/")
 }
 
-// broken is of an archive of the Engine's that breaks off, or is none.
+// broken returns the error for an archive of the Engine's that ends early or is malformed.
 func broken(err error) error {
 	if fault.Of(err) != fault.Internal {
 		return err // the Engine's client knows why
