@@ -208,7 +208,7 @@ func TestImagesOfTheEngine(t *testing.T) {
 		t.Errorf("it is of %q, %q", s.Image, s.Digest)
 	}
 	i.must(c.WriteFile(t.Context(), s.ID, "/workspace/file", strings.NewReader("the user's"), client.WriteOptions{}))
-	// What a server put there is nobody's to take.
+	// An image that a server loaded into the Engine is not taken from it by its name there.
 	ours := "localhost/sandpit/image:" + strings.TrimPrefix(s.Digest, "sha256:")
 	if _, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: &ours}); fault.Of(err) != fault.NotFound {
 		t.Errorf("an image of ours by its name: %v", err)

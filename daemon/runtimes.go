@@ -38,7 +38,7 @@ func (r *Runtimes) list() []runtime.Kind {
 	return append([]runtime.Kind{&r.Native, &r.Docker}, r.Others...)
 }
 
-// named returns the kind of a name, nil if there is none.
+// named returns the kind that has the name, or nil.
 func (r *Runtimes) named(name string) runtime.Kind {
 	for _, k := range r.list() {
 		if k.Name() == name {

@@ -11,11 +11,11 @@ import (
 
 // Copies are of images elsewhere, by their digests: what an Engine has been given of them, say.
 type Copies interface {
-	// RemoveImage removes the copy of an image that nobody finds or uses any more, where there is one.
+	// RemoveImage removes the copy of an image that was deleted, if there is one.
 	RemoveImage(ctx context.Context, digest string)
 }
 
-// remove removes builds that nobody finds or uses any more, and then their copies.
+// remove removes builds that were withdrawn, and then their copies.
 func (k *Keeper) remove(ctx context.Context, w *image.Withdrawal) (int64, error) {
 	freed, err := w.Remove()
 	if err == nil {

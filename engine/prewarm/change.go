@@ -73,8 +73,8 @@ func (s *Pools) retire(p *pool) {
 	s.retired = append(s.retired, p)
 }
 
-// Prepare checks a list of pools, and returns what puts it in the place of those that no call made or changed: one that is
-// not in it gives up what it has, one whose image and limits stay keeps it. Those of calls stay as they are.
+// Prepare checks a list of pools, and returns what replaces by it the pools that no call made or changed. A pool that is
+// not in the list is emptied; one whose image and limits stay the same keeps its sandboxes. Pools of calls stay as they are.
 func (s *Pools) Prepare(list []Pool) (replace func(), err error) {
 	next, err := s.listed(list)
 	if err != nil {

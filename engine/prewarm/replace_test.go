@@ -57,7 +57,7 @@ func TestAListReplacesThePoolsThatNoCallMade(t *testing.T) {
 	}()
 	h.Await(t, "what they begin with", func() bool { return ready("a") == 1 && ready("b") == 1 })
 
-	// b goes, and gives up its sandbox; a keeps its own and grows; c is new.
+	// b is removed with its sandbox, a keeps its own and grows, c is new.
 	replace(prewarm.Pool{Name: "c", Image: "python", Limits: sandbox.Limits{MemoryMB: 64}, Min: 1}, prewarm.Pool{Name: "a", Image: "python", Min: 2})
 	is("another list", "c 64 1", "a 512 2")
 	h.Await(t, "the new list", func() bool {

@@ -54,8 +54,8 @@ func everything(family uint8, local bool) error {
 	return ask(m)
 }
 
-// switchOnIPv6 gives the calling thread's namespace IPv6, where whoever made it took it away; its
-// loopback has an address of it then.
+// switchOnIPv6 enables IPv6 in the calling thread's network namespace, where its maker disabled it. The
+// loopback interface then has its address.
 func switchOnIPv6() error {
 	return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("0"), 0o644)
 }

@@ -11,7 +11,7 @@ import (
 // maxThreads bounds Config.Threads.
 const maxThreads = 1024
 
-// makeThreads has Go's runtime make so many threads. It keeps each for its next use.
+// makeThreads has Go's runtime make n threads, which it keeps for later use.
 func makeThreads(n int) {
 	var ready, over sync.WaitGroup
 	release := make(chan struct{})
