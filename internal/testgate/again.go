@@ -28,7 +28,7 @@ func again(args []string, t *tally) (unsteady []string, ok bool) {
 	for _, k := range failed {
 		fmt.Printf("once more, by itself: %s\n", k)
 		r, err := goTest(append(slices.Clone(flags), "-count=1", "-run", pattern(k.test), k.pkg))
-		if err != nil || r.err != nil || len(r.passed) == 0 || len(r.skips) > 0 {
+		if err != nil || r.err != nil || len(r.passed) == 0 || len(r.skips)+r.lacking > 0 {
 			ok = false
 			fmt.Printf("failed again: %s\n", k)
 			continue

@@ -53,10 +53,11 @@ func run(args []string) error {
 	}
 	passed, failed := t.leaves(), len(t.innermost())
 	if steadied {
-		fmt.Printf("%d passed, %d of them unsteady, %d skipped\n", passed+failed, len(unsteady), len(t.skips))
+		fmt.Printf("%d passed, %d of them unsteady", passed+failed, len(unsteady))
 	} else {
-		fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, len(t.skips))
+		fmt.Printf("%d passed, %d failed", passed, failed)
 	}
+	fmt.Printf(", %d skipped, %d of what a driver lacks\n", len(t.skips), t.lacking)
 	switch {
 	case t.err != nil && !steadied:
 		return fmt.Errorf("failed: %s", strings.Join(t.broken, " "))

@@ -38,6 +38,8 @@ type tally struct {
 	broken  []string       // packages
 	crashed bool           // something ended otherwise than a test that fails does
 	skips   []string
+	lacks   map[key]string // the feature that a driver lacks, by the test that needs it
+	lacking int            // tests that were not begun for that
 	figures []string
 	told    time.Duration // when a line of progress was printed last
 }
@@ -68,6 +70,10 @@ func (t *tally) leaves() int {
 	return n
 }
 
+// lacksKey is the attribute by which the suite of drivers names a feature that a driver has on no
+// host. What needs it was not skipped for the host's sake. The suite fails where the driver has it.
+const lacksKey = "lacks"
+
 // crashes are the words of output that is not a failed test, wherever they stand.
 func crashes() []string {
 	return []string{"DATA RACE", "race detected during execution", "panic: ", "fatal error: ", "test timed out", "goleak: "}
@@ -86,7 +92,7 @@ func goTest(args []string) (*tally, error) {
 		return nil, err
 	}
 	began := time.Now()
-	t := &tally{failed: map[key]string{}, passed: map[key]bool{}}
+	t := &tally{failed: map[key]string{}, passed: map[key]bool{}, lacks: map[key]string{}}
 	output := map[key][]string{}
 	sc := bufio.NewScanner(out)
 	sc.Buffer(make([]byte, 1<<20), 64<<20)
@@ -102,6 +108,10 @@ func goTest(args []string) (*tally, error) {
 			output[k] = append(output[k], e.Output)
 			continue
 		case "attr":
+			if e.Key == lacksKey {
+				t.lacks[k] = e.Value
+				continue
+			}
 			t.figures = append(t.figures, e.Key+": "+e.Value)
 			continue
 		case "pass", "fail", "skip":
@@ -149,6 +159,9 @@ func (t *tally) ended(e event, k key, output []string, at time.Duration) {
 	case e.Action == "fail":
 		t.failed[k] = said
 		fmt.Print(said)
+	case e.Action == "skip" && t.lacks[k] != "":
+		t.lacking++
+		fmt.Printf("%6.0fs  lacks %s: %s\n", at.Seconds(), t.lacks[k], k)
 	case e.Action == "skip":
 		t.skips = append(t.skips, k.String()+": "+reason(output))
 	}

@@ -124,7 +124,7 @@ func TestC(t *testing.T) { t.Run("inner", func(t *testing.T) { t.Run("most", fun
 	for _, line := range []string{
 		"failed again: example.test/p.TestA\n",
 		"unsteady: example.test/p.TestB/once: it failed once and passed by itself\n",
-		"2 passed, 2 failed, 0 skipped\n", // no parents: TestB, TestC and TestC/inner
+		"2 passed, 2 failed, 0 skipped, 0 of what a driver lacks\n", // no parents: TestB, TestC and TestC/inner
 	} {
 		if !strings.Contains(said, line) {
 			t.Errorf("%q is not in:\n%s", line, said)
@@ -140,5 +140,19 @@ func TestTheGateCountsSkips(t *testing.T) {
 	t.Setenv("CI", "true")
 	if err := run([]string{"./..."}); err == nil || !strings.Contains(err.Error(), "31 tests were skipped") {
 		t.Errorf("got %v", err)
+	}
+	lacking, err := saidBy(t, `func TestA(t *testing.T) {
+	t.Run("good", func(t *testing.T) {})
+	for range 31 { t.Run("x", func(t *testing.T) { t.Attr("lacks", "volumes"); t.Skip("a reason") }) }
+}`)
+	t.Setenv("CI", "true")
+	if err != nil {
+		t.Errorf("what a driver lacks counts as skipped: %v", err)
+	}
+	if want := "1 passed, 0 failed, 0 skipped, 31 of what a driver lacks\n"; !strings.Contains(lacking, want) {
+		t.Errorf("%q is not in:\n%s", want, lacking)
+	}
+	if err := run([]string{"./..."}); err != nil {
+		t.Errorf("where CI is set: %v", err)
 	}
 }

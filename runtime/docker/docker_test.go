@@ -85,11 +85,19 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must: []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
+				Must:  []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
+				Lacks: append(lacks(), runtime.Network, runtime.Snapshots),
 			}
 		}, "Pause", "Resize", "Meter", "Concurrency", "Snapshots") // no stream has a part in them, but that no new one begins while a container is paused
 	})
 	t.Run("Conformance", func(t *testing.T) { conforms(t, h, image, "Snapshots") }) // see TestSoakSnapshots
+}
+
+// lacks are the features that no Engine gives to the driver, where it runs containers as root.
+func lacks() []runtime.Feature {
+	return []runtime.Feature{
+		runtime.Isolation, runtime.LimitSockets, runtime.TrackChanges, runtime.WatchFiles, runtime.LimitDisk, runtime.CheapSnapshots, runtime.Volumes,
+	}
 }
 
 // conforms runs the suite but for the groups in without.
@@ -98,8 +106,9 @@ func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ..
 		dir, namespace := t.TempDir(), newNamespace()
 		return runtimetest.Harness{
 			Image: image, Coarse: coarse,
-			Open: func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must: []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
+			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
+			Lacks: lacks(),
 			Otherwise: map[string]runtimetest.Otherwise{
 				"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
 			},

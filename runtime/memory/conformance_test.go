@@ -29,6 +29,10 @@ func TestConformance(t *testing.T) {
 		return runtimetest.Harness{
 			Open: func(*testing.T) runtime.Driver { return host.Driver() },
 			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes},
+			Lacks: []runtime.Feature{
+				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk,
+				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.CheapSnapshots, runtime.Network,
+			},
 		}
 	})
 }

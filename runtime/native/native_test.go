@@ -103,6 +103,7 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 			Image: runtime.Image{Root: root},
 			Open:  func(t *testing.T) runtime.Driver { return open(t, dir, layer.Plain) },
 			Must:  must,
+			Lacks: []runtime.Feature{runtime.LimitDisk, runtime.CheapSnapshots},
 		}
 	})
 }

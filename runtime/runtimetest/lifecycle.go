@@ -28,6 +28,8 @@ func probe(t *testing.T, s *suite) {
 			t.Errorf("the reason for no %s has code %q, want unsupported: %v", f, fault.Of(reason), reason)
 		case reason != nil && slices.Contains(s.Must, f):
 			t.Errorf("the driver must have %s here, and says: %v", f, reason)
+		case reason == nil && slices.Contains(s.Lacks, f):
+			t.Errorf("the driver has %s, which its harness says that it lacks", f)
 		}
 		t.Logf("%-14s %v", f, reason)
 	}

@@ -21,9 +21,7 @@ const stormWatches = 32
 // commands is answered with all that it changed, and a watch on it tells all of it.
 func storms(t *testing.T, s *suite) {
 	for _, f := range []runtime.Feature{runtime.TrackChanges, runtime.WatchFiles} {
-		if !s.has(t, f) {
-			t.Skipf("the runtime has no %s", f)
-		}
+		s.need(t, f)
 	}
 	loud, quiet := s.create(t, s.spec()), s.create(t, s.spec())
 	loud.holds(t, fileStorm, "sandbox")

@@ -26,6 +26,9 @@ type Harness struct {
 	Image runtime.Image
 	// Must are features that Probe may not refuse here.
 	Must []runtime.Feature
+	// Lacks are features that the driver has on no host. Probe must refuse them; a test that needs
+	// one is not begun, and does not count as skipped.
+	Lacks []runtime.Feature
 	// Otherwise are attempts that end otherwise here than the suite says, by their names.
 	Otherwise map[string]Otherwise
 	// Coarse is why snapshots keep times to the second, no attributes of users, and what else an
@@ -145,10 +148,11 @@ func (s *suite) need(t *testing.T, f runtime.Feature) {
 		t.Fatalf("Probe: %v", err)
 	}
 	reason := caps[f]
-	for _, must := range s.Must {
-		if must == f {
-			t.Fatalf("the driver must have %s on this host, and says: %v", f, reason)
-		}
+	if slices.Contains(s.Must, f) {
+		t.Fatalf("the driver must have %s on this host, and says: %v", f, reason)
+	}
+	if slices.Contains(s.Lacks, f) {
+		t.Attr("lacks", string(f)) // for internal/testgate, which counts skips
 	}
 	t.Skipf("the driver has no %s here: %v", f, reason)
 }
