@@ -164,6 +164,11 @@ func (h hostDrivers) identified() bool {
 	return len(h) > 0
 }
 
+// Pending reports whether something was made that need not be on the disk yet.
+func (h hostDrivers) Pending() bool {
+	return slices.ContainsFunc(h, runtime.HostDriver.Pending)
+}
+
 // Persist writes everything made so far to the disk.
 func (h hostDrivers) Persist() (err error) {
 	for _, d := range h {

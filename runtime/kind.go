@@ -134,6 +134,9 @@ type HostDriver interface {
 	// Identified reports whether the store of disks has the installation's id.
 	Identified() bool
 
+	// Pending reports whether Persist has something to write.
+	Pending() bool
+
 	// Persist writes everything made so far to the disk.
 	Persist() error
 

@@ -36,6 +36,9 @@ type persistence struct {
 // pending reports whether something was made that need not be on the disk yet.
 func (p *persistence) pending() bool { return p.made.Load() != p.committed.Load() }
 
+// Pending reports whether Persist has something to write.
+func (s *Store) Pending() bool { return s.persistence.pending() }
+
 // Persist brings the layers and volumes that were made so far to the disk, with their names and
 // directories; the data of files only as far as it was written. Where nothing was made since the last
 // time it does nothing. Call it before records are flushed: then none of them outlives a crash of

@@ -16,6 +16,9 @@ var _ runtime.Persister = (*Driver)(nil)
 // records are flushed; after Close it has nothing to do.
 func (d *Driver) Persist() error { return d.layers.Persist() }
 
+// Pending reports whether Persist has something to write.
+func (d *Driver) Pending() bool { return d.layers.Pending() }
+
 // MarkRecorded notes that the record of everything made before at is on the host's disk.
 func (d *Driver) MarkRecorded(at time.Time) error { return d.layers.MarkRecorded(at) }
 

@@ -39,8 +39,8 @@ func TestSyncer(t *testing.T) {
 			if err := y.close(); err != nil {
 				t.Error(err)
 			}
-			if n := len(flushed); n < 4 || n > 6 {
-				t.Errorf("got %d flushes, want about five", n)
+			if n := len(flushed); n < 15 || n > 18 {
+				t.Errorf("got %d flushes, want about seventeen", n)
 			}
 			if last := flushed[len(flushed)-1]; last > 2*time.Second {
 				t.Errorf("the last flush was at %s", last)
@@ -55,7 +55,7 @@ func TestSyncer(t *testing.T) {
 	t.Run("DisksComeFirst", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var d disks
-			begin := time.Now()
+			var begin time.Time
 			failing := error(nil)
 			y := newSyncer(func() error {
 				d.did = append(d.did, "flush")
@@ -64,11 +64,14 @@ func TestSyncer(t *testing.T) {
 			}, nothing, short, func() error { d.did = append(d.did, "checkpoint"); return nil }, func() {}, silent)
 			(&Store{syncer: y}).Follow(&d)
 			y.start()
-			y.committed()
-			time.Sleep(10 * time.Second)
-			synctest.Wait()
-			if want := []string{"persist", "flush", "mark"}; !slices.Equal(d.did, want) || d.at.Sub(begin) != syncEvery {
-				t.Errorf("did %v, up to %s, want %v up to %s", d.did, d.at.Sub(begin), want, syncEvery)
+			for _, wait := range []time.Duration{syncDisksEvery, syncEvery} {
+				d.did, d.pending, begin = nil, wait == syncDisksEvery, time.Now()
+				y.committed()
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if want := []string{"persist", "flush", "mark"}; !slices.Equal(d.did, want) || d.at.Sub(begin) != wait {
+					t.Errorf("did %v, up to %s, want %v up to %s", d.did, d.at.Sub(begin), want, wait)
+				}
 			}
 			d.did, d.err = nil, errors.New("the store failed")
 			y.checkpointSoon()
@@ -231,10 +234,13 @@ func TestStore(t *testing.T) {
 
 // disks are disks that note the calls they get.
 type disks struct {
-	did []string
-	at  time.Time
-	err error
+	did     []string
+	at      time.Time
+	err     error
+	pending bool
 }
+
+func (d *disks) Pending() bool { return d.pending }
 
 func (d *disks) Persist() error {
 	d.did = append(d.did, "persist")
