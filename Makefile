@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The packages of all modules: those that go.work lists.
 ALL := ./... ./bench/...
 # Those that wait more than they work, and take longest, begin first: three packages at a time fill two cores.
-FIRST := ./runtime/native ./test/... ./engine
+FIRST := ./runtime/native ./runtime/docker ./test/... ./engine
 
 # The race detector, but for SQLite: it is C in Go's clothes, which nobody here mends, and takes five times as long under it.
 RACE := -race -gcflags='modernc.org/...=-race=false -d=checkptr=0'

@@ -36,6 +36,7 @@ const (
 	keyFile     = "key"     // what connections to its agent begin with
 	stoppedFile = "stopped" // the server took it down
 	pausedFile  = "paused"  // Pause froze it
+	pausingFile = "pausing" // its agent's clocks may stand still though it is not paused
 )
 
 // completeFile is the last in the volume: without it the volume is half filled.

@@ -178,6 +178,7 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) er
 			WithRemedy("keep the server's data where the Engine sees them, too, or set docker.stream: true")
 	}
 	if err != nil {
+		i.unsure = true
 		return err
 	}
 	return i.start(ctx, spec)

@@ -34,7 +34,7 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	frozen, paused, key, calls := i.frozen, i.paused, i.key, i.calls
 	i.mu.Unlock()
 	switch {
-	case frozen:
+	case frozen && i.stillFrozen(ctx):
 		return nil, fault.New(fault.Unavailable, "somebody paused the container of sandbox %s", i.id).
 			WithRemedy("docker unpause %s", i.d.containerName(i.id))
 	case key == nil:

@@ -72,6 +72,7 @@ func TestDriver(t *testing.T) {
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
 		{"WhereNoProcessIsLeft", noProcessLeft},
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
+		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), away, ended) }},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
@@ -116,12 +117,13 @@ func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ..
 	}, without...)
 }
 
-// What reads or writes whole disks through the Engine takes minutes.
+// What reads or writes whole disks through the Engine takes minutes, and so do all ways in which a call breaks.
 func TestSoakSnapshots(t *testing.T) {
 	if os.Getenv("SANDPIT_SOAK") != "1" {
 		t.Skip("set SANDPIT_SOAK=1 to read and write whole disks through the Engine")
 	}
 	h := dockerdtest.New(t)
+	t.Run("BrokenLines", func(t *testing.T) { brokenLines(t, newPlace(t, h), brokenVerbs(), unasked, unanswered, away, ended) })
 	t.Run("ManyLayersBecomeOne", func(t *testing.T) { layersBecomeOne(t, newPlace(t, h)) })
 	t.Run("ASnapshotFromOutside", func(t *testing.T) { fromOutside(t, newPlace(t, h)) })
 	t.Run("Conformance", func(t *testing.T) {

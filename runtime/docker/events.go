@@ -59,6 +59,7 @@ func (d *Driver) listenAgain() *engineapi.Events {
 		events, err := d.listen(d.running)
 		if err == nil {
 			if err = d.lookAtAll(); err == nil {
+				d.workers.Go(d.resolveAll)
 				return events
 			}
 			events.Close()
@@ -263,6 +264,9 @@ func (i *Instance) adopt(ctx context.Context) error {
 		if err := i.d.engine.ResumeContainer(ctx, i.its()); err != nil {
 			return err
 		}
+	}
+	if !i.Paused() && i.marked(pausingFile) { // a Pause or a Resume that was killed on its way
+		i.continueAgent(ctx)
 	}
 	// What happened before it was known here was told to nobody.
 	return i.look(ctx)

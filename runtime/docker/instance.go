@@ -25,6 +25,9 @@ type Instance struct {
 	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
 	// doing: one at a time.
 	verb sync.Mutex
+	// unsure is set where the Engine may have done what it was asked and did not answer, until resolve has
+	// looked. verb is held for it.
+	unsure bool
 	// streams is read-held while a stream begins, and held while the Engine freezes the container: an
 	// Engine that does both at once does neither, for ever.
 	streams sync.RWMutex
@@ -109,11 +112,14 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	case !fault.Is(err, fault.State):
 		return err
 	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if err := i.resolve(work); err != nil {
+		return err
+	}
 	if i.its() == "" {
 		return i.gone()
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
 	i.tellDrift()
 	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
 	err := i.makeDirectory()
@@ -133,7 +139,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return errors.Join(err, i.stop(work, 0))
+		return errors.Join(err, i.resolve(work), i.stop(work, 0))
 	}
 	return nil
 }
@@ -163,6 +169,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	i.mu.Unlock()
 	err := i.d.engine.StartContainer(ctx, i.its())
 	if err != nil {
+		i.unsure = true
 		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container did not start"})
 	}
 	return err
@@ -190,6 +197,9 @@ func (i *Instance) ended(exit runtime.Exit) {
 func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
+	if err := i.resolve(ctx); err != nil {
+		return err
+	}
 	return i.stop(ctx, grace)
 }
 
@@ -230,6 +240,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 		}
 		return nil
 	case err != nil:
+		i.unsure = true
 		return err
 	}
 	// The event says it first where the Engine sends it at once. Podman may take seconds.
@@ -256,6 +267,11 @@ func (i *Instance) Remove(ctx context.Context) error {
 
 // remove is Remove, with verb held.
 func (i *Instance) remove(ctx context.Context) error {
+	if i.unsure {
+		if err := i.resolveName(ctx); err != nil {
+			return err
+		}
+	}
 	i.mu.Lock()
 	i.stopping = i.up
 	container := i.container

@@ -26,12 +26,16 @@ func (i *Instance) Pause(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := i.resolve(ctx); err != nil {
+		return err
+	}
 	if _, err := i.life(); err != nil {
 		return err
 	}
 	if i.Paused() {
 		return nil
 	}
+	i.mark(pausingFile)
 	limit, cancel := context.WithTimeout(ctx, agentPatience)
 	if err := agent.NewClient(i.Dial).Suspend(limit, agentTurn()); err != nil {
 		i.d.log.Debug("the clocks of a sandbox that is paused run on", "sandbox", i.id, "error", err)
@@ -53,6 +57,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 		i.mark(pausedFile)
 		err = ctx.Err()
 		if err == nil {
+			_ = i.unmark(pausingFile) // at worst the next server tells the agent to go on
 			return nil
 		}
 	}
@@ -72,6 +77,9 @@ func (i *Instance) Pause(ctx context.Context) error {
 func (i *Instance) Resume(ctx context.Context) error {
 	i.verb.Lock()
 	defer i.verb.Unlock()
+	if err := i.resolve(ctx); err != nil {
+		return err
+	}
 	if _, err := i.life(); err != nil {
 		return err
 	}
@@ -82,6 +90,7 @@ func (i *Instance) Resume(ctx context.Context) error {
 func (i *Instance) resume(ctx context.Context) error {
 	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer done()
+	i.mark(pausingFile)
 	if err := i.unmark(pausedFile); err != nil {
 		return fault.Wrap(fault.Internal, err, "sandbox %s cannot be resumed", i.id)
 	}
@@ -90,6 +99,7 @@ func (i *Instance) resume(ctx context.Context) error {
 		err = i.d.engine.ResumeContainer(work, i.its())
 	}
 	if err != nil {
+		i.unsure = true
 		return err
 	}
 	i.mu.Lock()
@@ -113,7 +123,9 @@ func (i *Instance) continueAgent(ctx context.Context) {
 	defer cancel()
 	if err := agent.NewClient(i.Dial).Continue(limit, agentTurn()); err != nil {
 		i.d.log.Debug("a sandbox's agent was not told to go on", "sandbox", i.id, "error", err)
+		return
 	}
+	_ = i.unmark(pausingFile)
 }
 
 // agentTurn grows from call to call, over all servers of this boot of the host.

@@ -45,7 +45,7 @@ func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be opened", i.id)
 	}
 	defer func() { _ = dir.Close() }()
-	for _, name := range []string{stoppedFile, pausedFile, keyFile, runDir + "/" + socketFile, runDir + "/" + configFile} {
+	for _, name := range []string{stoppedFile, pausedFile, pausingFile, keyFile, runDir + "/" + socketFile, runDir + "/" + configFile} {
 		if err := dir.RemoveAll(name); err != nil {
 			return fault.Wrap(fault.Internal, err, "what an earlier start of sandbox %s left cannot be removed", i.id)
 		}

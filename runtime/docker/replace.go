@@ -17,6 +17,9 @@ import (
 // where the server ends on its way. The names say at any time which of the two it is: see rank.
 // verb is held.
 func (i *Instance) replace(ctx context.Context, made engineapi.Container) error {
+	if err := i.resolve(ctx); err != nil {
+		return err
+	}
 	old, name := i.its(), made.Name
 	made.Name = name + suffixNext
 	if err := i.d.removeSpare(ctx, i.id, made.Name); err != nil {
@@ -27,10 +30,12 @@ func (i *Instance) replace(ctx context.Context, made engineapi.Container) error 
 		return fault.Wrap(fault.Conflict, err, "another container is called %s", made.Name).WithRemedy("rename or remove it: docker rename, docker rm")
 	}
 	if err != nil {
+		i.unsure = true
 		return err
 	}
 	if err := i.swap(ctx, old, next, name); err != nil {
-		return errors.Join(err, i.d.engine.RemoveContainer(ctx, next))
+		i.unsure = true // the Engine may have done what it did not answer
+		return errors.Join(err, i.d.engine.RemoveContainer(ctx, next), i.resolve(ctx))
 	}
 	i.mu.Lock()
 	i.container = next
@@ -43,7 +48,7 @@ func (i *Instance) replace(ctx context.Context, made engineapi.Container) error 
 	return nil
 }
 
-// swap changes the names, or leaves them.
+// swap changes the names. When it fails they may be half changed.
 func (i *Instance) swap(ctx context.Context, old, next, name string) error {
 	if err := i.d.removeSpare(ctx, i.id, name+suffixOld); err != nil {
 		return err
@@ -51,11 +56,7 @@ func (i *Instance) swap(ctx context.Context, old, next, name string) error {
 	if err := i.d.engine.RenameContainer(ctx, old, name+suffixOld); err != nil {
 		return err
 	}
-	err := i.d.engine.RenameContainer(ctx, next, name)
-	if err != nil {
-		return errors.Join(err, i.d.engine.RenameContainer(ctx, old, name))
-	}
-	return nil
+	return i.d.engine.RenameContainer(ctx, next, name)
 }
 
 // removeSpare removes a container that an earlier try left by a name. Another's stays.
@@ -74,9 +75,10 @@ func (d *Driver) removeSpare(ctx context.Context, id sandbox.ID, name string) er
 	return d.engine.RemoveContainer(ctx, c.ID)
 }
 
-// sweepReplaced finishes what an earlier server began: of two containers of a sandbox one goes.
-func (d *Driver) sweepReplaced(ctx context.Context) error {
-	list, err := d.find(ctx)
+// sweepReplaced finishes what was begun, of all sandboxes or of those with labels: of two containers of a
+// sandbox one goes.
+func (d *Driver) sweepReplaced(ctx context.Context, labels ...string) error {
+	list, err := d.find(ctx, labels...)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (d *Driver) sweepReplaced(ctx context.Context) error {
 	for _, f := range list {
 		its[f.id] = f.container
 	}
-	all, err := d.engine.ListContainers(ctx, d.ours())
+	all, err := d.engine.ListContainers(ctx, append(labels, d.ours())...)
 	if err != nil {
 		return err
 	}

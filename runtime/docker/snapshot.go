@@ -51,11 +51,14 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	if err := ctx.Err(); err != nil {
 		return runtime.Snapshot{}, err
 	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := i.resolve(work); err != nil {
+		return runtime.Snapshot{}, err
+	}
 	if i.its() == "" {
 		return runtime.Snapshot{}, i.gone()
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
 	err = i.commit(work, id)
 	if err == nil {
 		err = ctx.Err()
@@ -212,14 +215,17 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	case !fault.Is(err, fault.State):
 		return err
 	}
-	if i.its() == "" {
-		return i.gone()
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
+	if err := i.resolve(work); err != nil {
+		return err
+	}
+	if i.its() == "" {
+		return i.gone()
+	}
 	c, err := d.engine.InspectContainer(work, i.its())
 	if err != nil {
 		return err
