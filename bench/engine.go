@@ -4,7 +4,6 @@
 package bench
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,20 +12,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"sandpit.dev/image"
 	"sandpit.dev/internal/dockerd"
 	"sandpit.dev/internal/leaktest"
 )
 
-// engine is Docker's, started for a run: see package dockerd. Its image has one layer, which is not
-// a copy: sandpit's own root is mounted, read-only, where the Engine keeps that layer. So both
+// engine is Docker's, started for a run: see package dockerd. It is lent sandpit's own root as its image, so that both
 // read the same files from the same page cache, and nothing has to be unpacked.
 type engine struct {
 	*dockerd.Engine
@@ -85,7 +79,12 @@ func startEngine(ctx context.Context, parts peerParts) (_ *engine, err error) {
 			return new(net.Dialer).DialContext(ctx, "unix", started.Socket)
 		},
 	}}}
-	if err := errors.Join(e.hear(ctx), e.addImage(ctx, parts.image)); err != nil {
+	// It also has the name by which sandpit's docker runtime finds it loaded.
+	img := dockerd.Image{
+		Root: parts.image.Root, Names: []string{engineImage, loadedImages + ":" + strings.TrimPrefix(parts.image.Digest, "sha256:")},
+		Labels: map[string]string{loadedLabel: parts.image.Digest},
+	}
+	if err := errors.Join(e.hear(ctx), e.Lend(ctx, img)); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
@@ -107,43 +106,6 @@ func (e *engine) hear(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// addImage makes an image of one empty layer, and has the root stand in for that layer. It also has
-// the name by which sandpit's docker runtime finds it loaded.
-func (e *engine) addImage(ctx context.Context, img image.Image) error {
-	var empty bytes.Buffer
-	t := tar.NewWriter(&empty)
-	if err := errors.Join(t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o755}), t.Close()); err != nil {
-		return err
-	}
-	label := "LABEL " + loadedLabel + "=" + img.Digest
-	if err := e.send(ctx, http.MethodPost, "/images/create?fromSrc=-&repo="+engineImage+"&changes="+url.QueryEscape(label), "application/x-tar", &empty, nil); err != nil {
-		return err
-	}
-	loaded := "?repo=" + loadedImages + "&tag=" + strings.TrimPrefix(img.Digest, "sha256:")
-	if err := e.call(ctx, http.MethodPost, "/images/"+engineImage+"/tag"+loaded, nil, nil); err != nil {
-		return err
-	}
-	var image struct {
-		GraphDriver struct {
-			Name string
-			Data struct{ UpperDir string }
-		}
-	}
-	if err := e.call(ctx, http.MethodGet, "/images/"+engineImage+"/json", nil, &image); err != nil {
-		return err
-	}
-	layer := image.GraphDriver.Data.UpperDir
-	if image.GraphDriver.Name != "overlay2" || layer == "" {
-		return fmt.Errorf("the Engine keeps its layers in %q, and the benchmark knows overlay2 alone", image.GraphDriver.Name)
-	}
-	return e.Do(func() error {
-		if err := unix.Mount(img.Root, layer, "", unix.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount the root as the layer: %w", err)
-		}
-		return unix.Mount("", layer, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
-	})
 }
 
 // cpu returns the processor time of all that ever ran in the engine's namespace,

@@ -42,6 +42,8 @@ type Options struct {
 	Group string // name of the cgroup below which its own are; nobody else's
 	// Programs finds the Engine's.
 	Programs *programs.Finder
+	// MapUsers has Docker's Engine map the users of containers: their root is no user of the host's.
+	MapUsers bool
 }
 
 // Engine is one that runs.
@@ -51,6 +53,7 @@ type Engine struct {
 
 	thread  *programs.Private
 	groups  []string
+	mapped  bool
 	process *os.Process
 	ended   chan error // of that
 }
@@ -75,29 +78,37 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	config := filepath.Join(o.Dir, "daemon.json")
 	socket := filepath.Join(o.Dir, "docker.sock")
-	b, err := json.Marshal(map[string]any{
+	set := map[string]any{
 		"data-root": filepath.Join(o.Dir, "data"), "exec-root": "/run/docker", "pidfile": "/run/docker.pid",
 		"hosts": []string{"unix://" + socket}, "bridge": "none", "iptables": false, "ip6tables": false,
 		"storage-driver": "overlay2", "features": map[string]bool{"containerd-snapshotter": false},
 		"exec-opts": []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
-	})
+	}
+	if o.MapUsers {
+		set["userns-remap"] = mappedUser
+		// Containers' root comes by here to its files.
+		if err := os.Chmod(o.Dir, 0o711); err != nil {
+			return nil, err
+		}
+	}
+	b, err := json.Marshal(set)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(config, b, 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, o.Dir, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config))
+	return start(ctx, o, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config))
 }
 
 // start has the command run in namespaces of its own, and waits until it answers at the socket. The groups are swept in the end.
-func start(ctx context.Context, dir string, groups []string, socket string, cmd *exec.Cmd) (_ *Engine, err error) {
-	log, err := os.Create(filepath.Join(dir, "engine.log"))
+func start(ctx context.Context, o Options, groups []string, socket string, cmd *exec.Cmd) (_ *Engine, err error) {
+	log, err := os.Create(filepath.Join(o.Dir, "engine.log"))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	e := &Engine{Socket: socket, groups: groups, ended: make(chan error, 1)}
+	e := &Engine{Socket: socket, groups: groups, mapped: o.MapUsers, ended: make(chan error, 1)}
 	if e.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
@@ -108,8 +119,13 @@ func start(ctx context.Context, dir string, groups []string, socket string, cmd 
 		Pdeathsig:  syscall.SIGKILL, // the thread ends with us, however we end
 	}
 	err = e.thread.Do(func() error {
-		if err := errors.Join(letGo(dir), hidePlaces()); err != nil {
+		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
 			return err
+		}
+		if o.MapUsers {
+			if err := addUser(); err != nil {
+				return err
+			}
 		}
 		return cmd.Start()
 	})

@@ -66,5 +66,5 @@ func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	cmd.Env = append(env, "HOME="+home, "CONTAINERS_CONF="+filepath.Join(o.Dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(o.Dir, "storage.conf"))
-	return start(ctx, o.Dir, groups, socket, cmd)
+	return start(ctx, o, groups, socket, cmd)
 }

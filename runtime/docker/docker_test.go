@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent/embedded"
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/internal/dockerd"
 	"sandpit.dev/internal/dockerd/dockerdtest"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
@@ -44,17 +45,29 @@ func python(t *testing.T) runtime.Image {
 	return runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}
 }
 
+// lendPython gives the Engine the image as the driver would have loaded it. That takes an Engine a minute, is tried with small
+// images here, and with this one in TestSoakSnapshots and TestSoakPodman.
+func lendPython(t *testing.T, h *dockerdtest.Host) runtime.Image {
+	t.Helper()
+	img := python(t)
+	h.Lend(dockerd.Image{
+		Root: img.Root, Names: []string{"localhost/sandpit/image:" + strings.TrimPrefix(img.Digest, "sha256:")},
+		Labels: map[string]string{"dev.sandpit.image": img.Digest},
+	})
+	return img
+}
+
 // coarse is what the Engine's archives of layers leave out.
 const coarse = "an Engine's images have times to the second, no user attributes, and each container files of its own in /etc"
 
 // newNamespace is one of a server of its own.
 func newNamespace() string { return strings.ToLower(rand.Text()[:12]) }
 
-// All tests share an Engine, which gets the image once.
+// All tests share an Engine, which is lent the image once.
 func TestDriver(t *testing.T) {
 	skiptest.WithShort(t, "an Engine gets an image, and makes hundreds of containers")
 	h := dockerdtest.New(t)
-	image := python(t)
+	image := lendPython(t, h)
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, p *place)
@@ -73,6 +86,7 @@ func TestDriver(t *testing.T) {
 		{"WhereNoProcessIsLeft", noProcessLeft},
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
 		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), away, ended) }},
+		{"WhatAnImageHasArrivesAsItIs", filesArrive},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

@@ -189,6 +189,7 @@ time.sleep(600)`}})
 	p.must(traffic.Close())
 	p.must(i.Stop(ctx, 0))
 	p.must(i.Start(ctx, spec))
+	p.run(i, agent.Command{Shell: "true"}) // it listens
 	// A socket of somebody outside of the container, which nobody inside can put there.
 	run := filepath.Join(p.dir, "instances", string(spec.ID), "run")
 	p.must(os.Rename(filepath.Join(run, "agent.sock"), filepath.Join(run, "behind")))

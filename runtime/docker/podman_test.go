@@ -17,8 +17,9 @@ import (
 func TestPodman(t *testing.T) {
 	skiptest.WithShort(t, "an Engine gets an image, and makes a hundred containers")
 	h := dockerdtest.NewPodman(t)
-	image := python(t)
+	image := lendPython(t, h)
 	t.Run("ContainersInOtherHands", func(t *testing.T) { otherHands(t, newPlace(t, h)) })
+	t.Run("WhatAnImageHasArrivesAsItIs", func(t *testing.T) { filesArrive(t, newPlace(t, h)) })
 	t.Run("Conformance", func(t *testing.T) { // a stop takes Podman twenty seconds in its namespace here: the rest is in TestSoakPodman
 		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter")
 	})

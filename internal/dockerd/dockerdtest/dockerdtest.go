@@ -26,23 +26,30 @@ type Host struct {
 	start   starter
 	engine  *dockerd.Engine
 	socket  string
+	lent    []dockerd.Image
 }
 
 // New returns a host whose Engine, Docker's, runs until the test's end. It skips the test where there can be none.
 func New(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io")
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", false)
+}
+
+// NewMapped is New with an Engine that maps the users of containers.
+func NewMapped(t testing.TB) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", true)
 }
 
 // NewPodman is New with Podman's service.
 func NewPodman(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.StartPodman, "podman", "podman")
+	return newHost(t, dockerd.StartPodman, "podman", "podman", false)
 }
 
 type starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
 
-func newHost(t testing.TB, start starter, program, pkg string) *Host {
+func newHost(t testing.TB, start starter, program, pkg string, mapUsers bool) *Host {
 	t.Helper()
 	skiptest.WithoutRoot(t, "an Engine makes namespaces")
 	dir, err := os.MkdirTemp("", "dockerd-") // t.TempDir is too long for a socket's name
@@ -53,6 +60,7 @@ func newHost(t testing.TB, start starter, program, pkg string) *Host {
 	h := &Host{Dir: dir, t: t, start: start, options: dockerd.Options{
 		Dir: dir, Group: "sandpit-test-" + rand.Text(),
 		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil},
+		MapUsers: mapUsers,
 	}}
 	t.Cleanup(func() {
 		h.Stop()
@@ -81,6 +89,23 @@ func (h *Host) Start() {
 		h.t.Fatalf("start an Engine: %v", err)
 	}
 	h.engine, h.socket = e, e.Socket
+	for _, img := range h.lent {
+		h.lend(img)
+	}
+}
+
+// Lend gives the Engine an image without a copy of its files, see [dockerd.Engine.Lend], and each that is started later.
+func (h *Host) Lend(img dockerd.Image) {
+	h.t.Helper()
+	h.lent = append(h.lent, img)
+	h.lend(img)
+}
+
+func (h *Host) lend(img dockerd.Image) {
+	h.t.Helper()
+	if err := h.engine.Lend(h.t.Context(), img); err != nil {
+		h.t.Fatalf("lend the Engine an image: %v", err)
+	}
 }
 
 // Stop ends the Engine as a crash of its host does, with all containers. Twice is fine.
