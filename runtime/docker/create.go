@@ -163,7 +163,7 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 
 // make has the container made and started. verb is held.
 func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) error {
-	if err := i.makeDirectory(); err != nil {
+	if err := i.makeDirectory(ctx); err != nil {
 		return err
 	}
 	made, err := i.d.engine.CreateContainer(ctx, i.d.container(spec, image))

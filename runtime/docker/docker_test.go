@@ -144,3 +144,26 @@ func TestSoakSnapshots(t *testing.T) {
 		conforms(t, h, python(t), "Lifecycle", "Restart", "Limits", "Pause", "Resize", "Meter", "Volumes", "Network", "Changes", "Watches", "Users", "Told", "Isolation", "Neighbours", "Concurrency")
 	})
 }
+
+// An Engine that maps users gives containers a root that is nobody on the host.
+func TestMappedUsers(t *testing.T) {
+	skiptest.WithShort(t, "an Engine makes dozens of containers")
+	h := dockerdtest.NewMapped(t)
+	image := lendPython(t, h)
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, p *place)
+	}{
+		{"RootIsNobodyOnTheHost", rootIsNobody},
+		{"AContainerHasNoMoreThanItShould", rights},
+		{"WhatLiesInTheSocketsPlaceIsNotFollowed", socketsPlace},
+		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
+		{"EveryStartHasANetworkOfItsOwn", networks},
+		{"WhatAnImageHasArrivesAsItIs", filesArrive},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
+	}
+	t.Run("Conformance", func(t *testing.T) {
+		conforms(t, h, image, "Restart", "Limits", "Pause", "Resize", "Meter", "Snapshots", "Network", "Concurrency") // which do not know who root is
+	})
+}

@@ -57,6 +57,7 @@ type Driver struct {
 	keeping map[sandbox.ID]bool // snapshots that are being made
 	someOld bool                // there may be images that are removed once nothing uses them
 	base    baseTree
+	root    *user // who containers' root is on the host; nil: not known yet
 
 	trial   func() error // whether this process can steer networks, found out once
 	agent   once         // the volume with the agent is there

@@ -48,6 +48,7 @@ func (d *Driver) listen(ctx context.Context) (*engineapi.Events, error) {
 func (d *Driver) follow(events *engineapi.Events) {
 	for events != nil {
 		d.hear(events)
+		d.forgetRoot()
 		events = d.listenAgain()
 	}
 }

@@ -41,7 +41,7 @@ type Instance struct {
 	stopping  bool
 	paused    bool // by Pause
 	frozen    bool // by somebody else
-	pauses    int  // events of that which are still to come, and are a commit's
+	pauses    int  // events of that which are still to come, and are a commit's or of Pause
 	oom       time.Time
 	removed   bool
 	drifted   bool           // it was made with other rights than the driver gives now
@@ -122,7 +122,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	}
 	i.tellDrift()
 	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
-	err := i.makeDirectory()
+	err := i.makeDirectory(work)
 	if err == nil && !i.d.engine.Podman() {
 		err = limit()
 	}

@@ -49,7 +49,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 		return err
 	}
 	i.mu.Lock()
-	i.paused = true // before its event comes
+	i.paused, i.pauses = true, 1 // before its event comes, which may be after Resume
 	i.mu.Unlock()
 	err = i.d.engine.PauseContainer(work, i.its())
 	begin()
@@ -62,7 +62,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 		}
 	}
 	i.mu.Lock()
-	i.paused = false
+	i.paused, i.pauses = false, 0
 	i.mu.Unlock()
 	if undo := i.resume(work); undo != nil {
 		i.d.log.Error("a sandbox that could not be paused may stand still", "sandbox", i.id, "error", undo)

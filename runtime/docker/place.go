@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
 
 	"sandpit.dev/agent/handshake"
@@ -17,16 +18,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 )
-
-// makeDirectory makes the instance's directory, or finds it.
-func (i *Instance) makeDirectory() error {
-	for _, dir := range []string{string(i.id), string(i.id) + "/" + runDir} {
-		if err := i.d.instances.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be made", i.id)
-		}
-	}
-	return nil
-}
 
 // prepare writes what the agent reads, and removes what an earlier life left: what lies there by
 // other names is the container's own.
@@ -52,7 +43,7 @@ func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 	}
 	err = dir.WriteFile(keyFile, kept, 0o600)
 	if err == nil && !i.d.stream {
-		err = dir.WriteFile(runDir+"/"+configFile, b, 0o600)
+		err = i.giveConfig(ctx, dir, b)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the configuration of sandbox %s's agent cannot be written", i.id)
@@ -64,6 +55,19 @@ func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 	}
 	i.setKey(key)
 	return nil
+}
+
+// giveConfig writes what the agent reads, and removes, as the container's root.
+func (i *Instance) giveConfig(ctx context.Context, dir *os.Root, config []byte) error {
+	root, err := i.d.containerRoot(ctx)
+	if err != nil {
+		return err
+	}
+	const name = runDir + "/" + configFile
+	if err := dir.WriteFile(name, config, 0o600); err != nil {
+		return err
+	}
+	return give(dir, name, root)
 }
 
 // sendConfig puts what the agent reads into the container.

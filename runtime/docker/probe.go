@@ -71,5 +71,8 @@ func (d *Driver) isolates(info engineapi.Info, no func(remedy, format string, ar
 	if !slices.ContainsFunc(info.SecurityOptions, func(o string) bool { return strings.HasPrefix(o, "name=seccomp") && !strings.Contains(o, "unconfined") }) {
 		return no("start it on a kernel with seccomp, and with its default profile", "the Engine at %s filters no system calls", d.engine.Host())
 	}
-	return no("use the native runtime for code that is hostile", "containers of an Engine without user namespaces share root's id with the host, and the system's files are kept from the user by owner and mode alone")
+	if mapsUsers(info) || isRootless(info) {
+		return no("use the native runtime for code that is hostile", "the Engine at %s maps root to nobody, but all containers to the same users, whose files, locks and limits they share, and they are shown what the host has and does", d.engine.Host())
+	}
+	return no("have the Engine map users (userns-remap), or use the native runtime for code that is hostile", "containers of an Engine without user namespaces share root's id with the host, and the system's files are kept from the user by owner and mode alone")
 }

@@ -16,6 +16,7 @@ import (
 type Info struct {
 	ID              string
 	ServerVersion   string
+	RootDir         string `json:"DockerRootDir"`
 	Driver          string // of layers: overlay2, btrfs, vfs
 	OSType          string
 	Architecture    string
