@@ -96,7 +96,7 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
-	}, who.Event(sandbox.EventStarted, s, at))
+	}, who.Started(s, at, inst))
 	if err != nil {
 		l.network.close()
 		return e.unstart(ctx, b, inst, who, err)

@@ -74,6 +74,13 @@ type Expecter interface {
 	Expect()
 }
 
+// Noter is implemented by instances of which a start may have something to say.
+type Noter interface {
+	// Note returns what the last Start did beside starting it, or left undone, in one sentence; "": nothing. It is of
+	// interest to who has the sandbox.
+	Note() string
+}
+
 // LogKeeper is implemented by instances whose process logs the host can read, up or down.
 type LogKeeper interface {
 	// Logs opens the directory in which the agent keeps them. The caller closes it.

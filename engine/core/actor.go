@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -32,6 +33,15 @@ func (a Actor) Event(t sandbox.EventType, s *sandbox.Sandbox, at time.Time) *san
 	return &sandbox.Event{
 		Sandbox: s.ID, Project: s.Project, Type: t, At: at, Actor: a.Name, Via: a.Via, Done: true, OK: true,
 	}
+}
+
+// Started returns the event of a start, with what the driver has to say of it.
+func (a Actor) Started(s *sandbox.Sandbox, at time.Time, i runtime.Instance) *sandbox.Event {
+	ev := a.Event(sandbox.EventStarted, s, at)
+	if n, ok := i.(runtime.Noter); ok {
+		ev.Detail = sandbox.Clip(n.Note(), sandbox.MaxEventDetail)
+	}
+	return ev
 }
 
 // Did says what the actor did, as the detail of a record.

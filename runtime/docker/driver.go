@@ -55,6 +55,7 @@ type Driver struct {
 	known   map[sandbox.ID]*Instance
 	loads   map[string]*loading // by reference
 	keeping map[sandbox.ID]bool // snapshots that are being made
+	needed  map[string]bool     // names of released images of which a container is about to be made
 	someOld bool                // there may be images that are removed once nothing uses them
 	base    baseTree
 	root    *user // who containers' root is on the host; nil: not known yet
@@ -90,8 +91,8 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
 		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
-		keeping: make(map[sandbox.ID]bool),
-		trial:   sync.OnceValue(steer.Try),
+		keeping: make(map[sandbox.ID]bool), needed: make(map[string]bool),
+		trial: sync.OnceValue(steer.Try),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])

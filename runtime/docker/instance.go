@@ -44,6 +44,7 @@ type Instance struct {
 	pauses    int  // events of that which are still to come, and are a commit's or of Pause
 	oom       time.Time
 	removed   bool
+	note      string         // what the last start says of that
 	drifted   bool           // it was made with other rights than the driver gives now
 	key       *handshake.Key // of the agent that is up
 	calls     *mux.Dialer    // where it is reached by a stream: all calls, over one
@@ -112,15 +113,21 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	case !fault.Is(err, fault.State):
 		return err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	if err := i.resolve(work); err != nil {
+	if err := i.resolve(ctx); err != nil {
 		return err
 	}
 	if i.its() == "" {
 		return i.gone()
 	}
-	i.tellDrift()
+	i.mendDrift(ctx, spec.Limits)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	if err := i.resolve(work); err != nil { // of a drift that was not mended
+		return err
+	}
 	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
 	err := i.makeDirectory(work)
 	if err == nil && !i.d.engine.Podman() {

@@ -105,6 +105,13 @@ func (d *Driver) removeReleased(ctx context.Context) (left bool, err error) {
 			if !strings.HasPrefix(ref, oldRepository+":"+d.namespace+"-") {
 				continue
 			}
+			d.mu.Lock()
+			needed := d.needed[ref]
+			d.mu.Unlock()
+			if needed {
+				left = true
+				continue
+			}
 			switch err := d.engine.RemoveImage(ctx, ref); {
 			case fault.Is(err, fault.Conflict):
 				left = true

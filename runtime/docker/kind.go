@@ -162,8 +162,8 @@ func (d *Driver) inspect(ctx context.Context, undue func(sandbox.ID) string, men
 					f.Done = "the directory was removed"
 				}
 			}
-		case i.drift() && !mend: // what mends it is a new sandbox, which is not for a repair to make
-			f.What = driftText
+		case i.drift() && !mend: // what mends it is the sandbox's next start
+			f.What = driftText + "; " + i.driftRemedy()
 		default:
 			continue
 		}

@@ -38,7 +38,7 @@ func (i *Instance) replace(ctx context.Context, made engineapi.Container) error 
 		return errors.Join(err, i.d.engine.RemoveContainer(ctx, next), i.resolve(ctx))
 	}
 	i.mu.Lock()
-	i.container = next
+	i.container, i.drifted = next, false
 	i.mu.Unlock()
 	i.mark(stoppedFile) // the new one never ran, and did not end by itself
 	if err := i.d.engine.RemoveContainer(ctx, old); err != nil && !fault.Is(err, fault.NotFound) {
