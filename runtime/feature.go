@@ -23,13 +23,14 @@ const (
 	Snapshots    Feature = "snapshots"     // the driver is a [Snapshotter]
 	// CheapSnapshots: what a snapshot, a rollback and a fork cost does not grow with the disk.
 	CheapSnapshots Feature = "cheap_snapshots"
-	Volumes        Feature = "volumes" // the driver is a [Volumer]
-	Network        Feature = "network" // instances are [Networker]s
+	Volumes        Feature = "volumes"      // the driver is a [Volumer]
+	VolumeParts    Feature = "volume_parts" // and mounts directories of volumes, see sandbox.Mount's Sub
+	Network        Feature = "network"      // instances are [Networker]s
 )
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, Network}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, VolumeParts, Network}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

@@ -40,17 +40,22 @@ func Kill(pidfd *os.File) error {
 
 // OpenNetwork opens the network namespace of the process behind pidfd, whose number is pid. It fails
 // where the process has ended: the number may be another's by then.
-func OpenNetwork(pid int, pidfd *os.File) (*os.File, error) {
-	netns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/net")
+func OpenNetwork(pid int, pidfd *os.File) (*os.File, error) { return openNamespace(pid, pidfd, "net") }
+
+func openNamespace(pid int, pidfd *os.File, kind string) (*os.File, error) {
+	ns, err := os.Open("/proc/" + strconv.Itoa(pid) + "/ns/" + kind)
 	if err != nil {
 		return nil, err
 	}
 	if Ended(pidfd, 0) {
-		_ = netns.Close()
+		_ = ns.Close()
 		return nil, os.ErrProcessDone
 	}
-	return netns, nil
+	return ns, nil
 }
+
+// OpenMounts is OpenNetwork of its mount namespace.
+func OpenMounts(pid int, pidfd *os.File) (*os.File, error) { return openNamespace(pid, pidfd, "mnt") }
 
 // startTime reads field 22 of /proc/PID/stat, see proc_pid_stat(5).
 func startTime(pid int) (uint64, error) {

@@ -113,6 +113,9 @@ func (d *Driver) sweep(ctx context.Context) error {
 	if err := d.sweepImages(ctx); err != nil {
 		return err
 	}
+	if err := d.sweepVolumes(ctx); err != nil {
+		return err
+	}
 	return d.sweepLayers(ctx)
 }
 

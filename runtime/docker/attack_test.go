@@ -113,7 +113,12 @@ func (p *place) run(i runtime.Instance, c agent.Command) string {
 
 // Inspected by the Engine's own words, a container has the rights of the list and no other.
 func rights(t *testing.T, p *place) {
-	i, spec, id := p.create()
+	spec := p.spec()
+	data, part := p.volume(), p.volume()
+	spec.Mounts = []sandbox.Mount{{Volume: data, Path: "/workspace/data"}, {Volume: part, Path: "/mnt/part", Sub: "a/b", ReadOnly: true}}
+	i, err := p.driver.Create(t.Context(), spec)
+	p.must(err)
+	id := p.container(spec.ID)
 	c, err := p.engine.InspectContainer(t.Context(), id)
 	p.must(err)
 	h := c.HostConfig
@@ -137,9 +142,10 @@ func rights(t *testing.T, p *place) {
 			t.Errorf("a directory of the host is mounted: %s", m.Source)
 		}
 	}
-	if !maps.Equal(mounts, map[string]string{"/.sandpit/agent": "volume", "/.sandpit/run": "bind"}) {
+	if !maps.Equal(mounts, map[string]string{"/.sandpit/agent": "volume", "/.sandpit/run": "bind", "/workspace/data": "volume", "/.sandpit/volumes/1": "volume"}) {
 		t.Errorf("mounted are %v", mounts)
 	}
+	p.wantMounts(i, map[string]string{"/workspace/data": "rw,nosuid,nodev", "/mnt/part": "ro,nosuid,nodev"})
 	for label, value := range map[string]string{"dev.sandpit.server": p.namespace, "dev.sandpit.sandbox": string(spec.ID), "dev.sandpit.project": "of-a-test"} {
 		if c.Config.Labels[label] != value {
 			t.Errorf("%s is %q, want %q", label, c.Config.Labels[label], value)
@@ -158,6 +164,9 @@ func rights(t *testing.T, p *place) {
 		}
 	}
 	p.must(i.Remove(t.Context()))
+	for _, volume := range []sandbox.ID{data, part} {
+		p.must(p.driver.RemoveVolume(t.Context(), volume))
+	}
 }
 
 // Labels do not make a container ours: neither those that an image which was committed of ours
@@ -475,16 +484,24 @@ func filesElsewhere(t *testing.T, p *place) {
 
 // What the runtime cannot do is refused before anything is made.
 func refusals(t *testing.T, p *place) {
-	for name, change := range map[string]func(*runtime.Spec){
-		"AVolume": func(s *runtime.Spec) { s.Mounts = []sandbox.Mount{{}} },
-	} {
+	if err := p.driver.CreateVolume(t.Context(), sandbox.NewID(), 1<<20); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
+		t.Errorf("a volume with a limit: %v", err)
+	}
+	for _, path := range []string{"/.sandpit", "/.sandpit/agent", "/.sandpit/run/x"} { // where the agent is
 		spec := p.spec()
-		change(&spec)
-		if _, err := p.driver.Create(t.Context(), spec); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
-			t.Errorf("%s: got %v", name, err)
+		spec.Mounts = []sandbox.Mount{{Volume: sandbox.NewID(), Path: path}}
+		if _, err := p.driver.Create(t.Context(), spec); fault.Of(err) != fault.Invalid || fault.As(err).Remedy == "" {
+			t.Errorf("a volume at %s: %v", path, err)
 		}
 	}
+	elsewhere := openWith(t, docker.Options{Dir: t.TempDir(), Namespace: newNamespace(), Engine: engineapi.Environment{Host: "unix://" + p.host.Socket()}, Stream: true})
 	spec := p.spec()
+	spec.Mounts = []sandbox.Mount{{Volume: sandbox.NewID(), Path: "/mnt/v", Sub: "part"}}
+	if _, err := elsewhere.Create(t.Context(), spec); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
+		t.Errorf("a directory of a volume over streams, by an Engine that mounts none: %v", err)
+	}
+	p.must(elsewhere.Close())
+	spec = p.spec()
 	spec.Image.Digest = ""
 	if _, err := p.driver.Create(t.Context(), spec); fault.Of(err) != fault.Invalid {
 		t.Errorf("an image without a digest: %v", err)

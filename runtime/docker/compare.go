@@ -100,8 +100,8 @@ func (d *Driver) readTree(ctx context.Context, container string) (*disk.Tree, er
 	return disk.Read(ctx, r)
 }
 
-// reader makes a container that never runs, of which an image's files are read.
-func (d *Driver) reader(ctx context.Context, image string) (container string, done func(), err error) {
+// reader makes a container that never runs, of which an image's files are read, and those of volumes.
+func (d *Driver) reader(ctx context.Context, image string, volumes ...engineapi.Mount) (container string, done func(), err error) {
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	container, err = d.engine.CreateContainer(work, engineapi.Container{
@@ -109,7 +109,7 @@ func (d *Driver) reader(ctx context.Context, image string) (container string, do
 		Config: engineapi.Config{Image: image, Cmd: []string{"none"}, Labels: map[string]string{
 			labelServer: d.namespace, labelRole: roleDisk, labelOf: image, labelSandbox: "", labelSnapshot: "",
 		}},
-		Host: engineapi.HostConfig{NetworkMode: "none", CapDrop: []string{"ALL"}},
+		Host: engineapi.HostConfig{NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: volumes},
 	})
 	if err != nil {
 		return "", nil, err

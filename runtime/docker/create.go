@@ -47,7 +47,7 @@ func resources(l sandbox.Limits) engineapi.Resources {
 }
 
 // hostConfig is what every container gets of its host: no network, no right beyond the list, no
-// file of the host but the agent's directory.
+// file of the host but the agent's directory, and the volumes.
 func (d *Driver) hostConfig() engineapi.HostConfig {
 	no := false
 	h := engineapi.HostConfig{
@@ -80,7 +80,8 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 	h := d.hostConfig()
 	labels := map[string]string{
 		labelServer: d.namespace, labelSandbox: string(spec.ID), labelProject: spec.Project, labelOf: image, labelPolicy: fingerprint(h),
-		labelImage: spec.Image.Digest, labelSnapshot: "", // that of the image is not the container's
+		labelImage: spec.Image.Digest, labelMounts: mountsLabel(spec.Mounts),
+		labelSnapshot: "", labelRole: "", // those of the image are not the container's
 	}
 	h.Ulimits = append(h.Ulimits, d.processLimit()...)
 	h.Resources = resources(spec.Limits)
@@ -90,6 +91,7 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 	if !d.stream {
 		h.Mounts = append(h.Mounts, engineapi.Mount{Type: "bind", Source: filepath.Join(d.instances.Name(), string(spec.ID), runDir), Target: insideRun})
 	}
+	h.Mounts = append(h.Mounts, d.engineMounts(spec.Mounts)...)
 	return engineapi.Container{
 		Name: d.containerName(spec.ID), Host: h,
 		Config: engineapi.Config{
@@ -100,19 +102,19 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 }
 
 // check refuses what this driver cannot do, before anything is made.
-func check(spec runtime.Spec) error {
-	switch {
-	case !sandbox.ValidID(string(spec.ID)):
+func (d *Driver) check(spec runtime.Spec) error {
+	if !sandbox.ValidID(string(spec.ID)) {
 		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
-	case len(spec.Mounts) > 0:
-		return fault.New(fault.Unsupported, "the docker runtime keeps no volumes to mount").WithRemedy("use the native runtime, or no volumes")
 	}
-	return nil
+	return d.checkMounts(spec.Mounts)
 }
 
 // Create makes a container and starts it.
 func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Instance, err error) {
-	if err := check(spec); err != nil {
+	if err := d.check(spec); err != nil {
+		return nil, err
+	}
+	if err := d.thereAre(ctx, spec.Mounts); err != nil {
 		return nil, err
 	}
 	image, err := d.image(ctx, spec.Image)
@@ -166,13 +168,16 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) er
 	if err := i.makeDirectory(ctx); err != nil {
 		return err
 	}
-	made, err := i.d.engine.CreateContainer(ctx, i.d.container(spec, image))
-	i.mu.Lock()
-	i.container = made
-	i.mu.Unlock()
-	if fault.Is(err, fault.Conflict) {
-		return fault.Wrap(fault.Conflict, err, "another container is called %s", i.d.containerName(spec.ID)).WithRemedy("rename or remove it: docker rename, docker rm")
-	}
+	err := i.d.withVolumes(ctx, spec, image, func(c engineapi.Container) error {
+		made, err := i.d.engine.CreateContainer(ctx, c)
+		i.mu.Lock()
+		i.container = made
+		i.mu.Unlock()
+		if fault.Is(err, fault.Conflict) {
+			err = fault.Wrap(fault.Conflict, err, "another container is called %s", c.Name).WithRemedy("rename or remove it: docker rename, docker rm")
+		}
+		return err
+	})
 	if fault.Is(err, fault.Invalid) && strings.Contains(err.Error(), "bind source path does not exist") {
 		return fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files, where it would reach the agent", i.d.engine.Host()).
 			WithRemedy("keep the server's data where the Engine sees them, too, or set docker.stream: true")

@@ -80,6 +80,10 @@ func TestDriver(t *testing.T) {
 		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
 		{"WhatWasLeftHalfDone", halfDone},
+		{"StrangersVolumesAreNeitherShownNorTouched", strangersVolumes},
+		{"NoLinkLeadsOutOfAVolume", volumeRaces},
+		{"VolumesThatWereLeftHalfDone", volumesHalfDone},
+		{"VolumesComeAndGoAtOnce", volumesAtOnce},
 		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
@@ -100,18 +104,20 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must:  []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen},
-				Lacks: append(lacks(), runtime.Network, runtime.Snapshots),
+				Must:  []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Volumes},
+				Lacks: append(lacks(), runtime.Network, runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
 			}
-		}, "Pause", "Resize", "Meter", "Concurrency", "Snapshots") // no stream has a part in them, but that no new one begins while a container is paused
+		}, "Pause", "Resize", "Meter", "Concurrency", "Snapshots", "Volumes/ItIsThereAtEachStart", "Volumes/AnyWhere", "Volumes/ReadOnly") // no stream has a part in them, but that no new one begins while a container is paused
 	})
-	t.Run("Conformance", func(t *testing.T) { conforms(t, h, image, "Snapshots") }) // see TestSoakSnapshots
+	t.Run("Conformance", func(t *testing.T) { // see TestSoakSnapshots
+		conforms(t, h, image, "Snapshots", "Volumes/ItIsNoPartOfADifference", "Volumes/AnyWhere")
+	})
 }
 
 // lacks are the features that no Engine gives to the driver, where it runs containers as root.
 func lacks() []runtime.Feature {
 	return []runtime.Feature{
-		runtime.Isolation, runtime.LimitSockets, runtime.TrackChanges, runtime.WatchFiles, runtime.LimitDisk, runtime.CheapSnapshots, runtime.Volumes,
+		runtime.Isolation, runtime.LimitSockets, runtime.TrackChanges, runtime.WatchFiles, runtime.LimitDisk, runtime.CheapSnapshots,
 	}
 }
 
@@ -122,7 +128,7 @@ func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ..
 		return runtimetest.Harness{
 			Image: image, Coarse: coarse,
 			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
+			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
 			Lacks: lacks(),
 			Otherwise: map[string]runtimetest.Otherwise{
 				"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
@@ -141,7 +147,7 @@ func TestSoakSnapshots(t *testing.T) {
 	t.Run("ManyLayersBecomeOne", func(t *testing.T) { layersBecomeOne(t, newPlace(t, h)) })
 	t.Run("ASnapshotFromOutside", func(t *testing.T) { fromOutside(t, newPlace(t, h)) })
 	t.Run("Conformance", func(t *testing.T) {
-		conforms(t, h, python(t), "Lifecycle", "Restart", "Limits", "Pause", "Resize", "Meter", "Volumes", "Network", "Changes", "Watches", "Users", "Told", "Isolation", "Neighbours", "Concurrency")
+		conforms(t, h, python(t), "Lifecycle", "Restart", "Limits", "Pause", "Resize", "Meter", "Network", "Changes", "Watches", "Users", "Told", "Isolation", "Neighbours", "Concurrency")
 	})
 }
 

@@ -5,13 +5,9 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
-	"strings"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/docker/engineapi"
-	"sandpit.dev/sandbox"
 )
 
 // driftText says of a container that its label has another fingerprint than one would that is made now.
@@ -54,15 +50,18 @@ func (i *Instance) setNote(note string) {
 }
 
 // mendDrift has a container with the rights of now take the place of one that is down and was made with others, on
-// the same disk. What fails is told, and is no reason not to start: the container that there is stays as it is. verb is held.
-func (i *Instance) mendDrift(ctx context.Context, l sandbox.Limits) {
+// the same disk, and tells what became of a drift that there was. What fails is no reason not to start: the container
+// that there is stays as it is. verb is held.
+func (i *Instance) mendDrift(ctx context.Context, spec runtime.Spec, was bool) {
 	i.setNote("")
-	if !i.drift() {
+	if !was {
 		return
 	}
-	err := i.d.keepsSnapshots()
-	if err == nil {
-		err = i.remake(ctx, l)
+	var err error
+	if i.drift() { // and no new container has been made for other volumes
+		if err = i.d.keepsSnapshots(); err == nil {
+			err = i.remake(ctx, spec)
+		}
 	}
 	if err != nil {
 		i.d.log.Warn("a sandbox starts with other rights than it would get now", "sandbox", i.id, "why", driftText, "error", err)
@@ -73,52 +72,13 @@ func (i *Instance) mendDrift(ctx context.Context, l sandbox.Limits) {
 	i.setNote(driftText + "; it has got those of now, and kept its disk")
 }
 
-// remake makes an image of the container's disk and a container of that, as a rollback does, all or nothing. The image has
-// the name of one that was released from the beginning: it goes with the last container that uses it, also where
-// the server ended before one did.
-func (i *Instance) remake(ctx context.Context, l sandbox.Limits) error {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
-	defer cancel()
-	c, err := i.d.engine.InspectContainer(work, i.its())
+// remake puts a container that is made now in the place of the instance's, with its disk.
+func (i *Instance) remake(ctx context.Context, spec runtime.Spec) error {
+	c, err := i.d.engine.InspectContainer(ctx, i.its())
 	if err != nil {
 		return err
 	}
-	was, err := i.d.engine.InspectImage(work, c.Image)
-	if err != nil {
-		return err
-	}
-	if n := len(was.RootFS.Layers); n >= flattenMost {
-		return fault.New(fault.Conflict, "the disk of sandbox %s has %d layers, and the Engine makes no container of many more", i.id, n).
-			WithRemedy("take a snapshot, make a sandbox of that")
-	}
-	tag := i.d.namespace + "-" + strings.ToLower(rand.Text())
-	defer i.d.needOld(work, oldRepository+":"+tag)()
-	image, err := i.d.engine.CommitContainer(work, c.ID, engineapi.Commit{
-		Repository: oldRepository, Tag: tag,
-		Labels: map[string]string{labelServer: i.d.namespace, labelSnapshot: string(i.id), labelOf: c.Image, labelSandbox: "", labelPolicy: ""},
-	})
-	if err == nil {
-		err = i.d.agent.do(work, func() error { return i.d.fillAgent(work, image) })
-	}
-	if err != nil {
-		return err
-	}
-	return i.replace(work, i.d.container(runtime.Spec{
-		ID: i.id, Hostname: c.Config.Hostname, Project: c.Config.Labels[labelProject], Limits: l, Image: runtime.Image{Digest: c.Config.Labels[labelImage]},
-	}, image))
-}
-
-// needOld keeps an image that has the name of a released one until the function that it returns is called, and has it
-// removed then, unless a container uses it.
-func (d *Driver) needOld(ctx context.Context, ref string) (done func()) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.needed[ref] = true
-	return func() {
-		d.mu.Lock()
-		delete(d.needed, ref)
-		d.someOld = true
-		d.mu.Unlock()
-		d.removeOld(ctx)
-	}
+	now := specOf(i.id, c)
+	now.Limits, now.Mounts = spec.Limits, spec.Mounts
+	return i.rebuild(ctx, c, now)
 }

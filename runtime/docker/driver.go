@@ -45,6 +45,7 @@ type Driver struct {
 	log       *slog.Logger
 	instances *os.Root // a directory for each sandbox
 	layers    *os.Root // snapshots that came from outside, until a sandbox is made of them
+	fresh     *os.Root // volumes that no sandbox has had
 	depth     int      // of layers, from which on a snapshot's are made one
 
 	running context.Context // until Close
@@ -55,7 +56,6 @@ type Driver struct {
 	known   map[sandbox.ID]*Instance
 	loads   map[string]*loading // by reference
 	keeping map[sandbox.ID]bool // snapshots that are being made
-	needed  map[string]bool     // names of released images of which a container is about to be made
 	someOld bool                // there may be images that are removed once nothing uses them
 	base    baseTree
 	root    *user // who containers' root is on the host; nil: not known yet
@@ -63,6 +63,8 @@ type Driver struct {
 	trial   func() error // whether this process can steer networks, found out once
 	agent   once         // the volume with the agent is there
 	joining chanLock     // held while an image is made of layers
+	volumes sync.RWMutex // held while a volume is made or removed; read-held while containers get some
+	handing chanLock     // held while a volume is given to its first sandbox's user
 }
 
 var (
@@ -73,6 +75,7 @@ var (
 const (
 	instancesDir = "instances"
 	layersDir    = "layers"
+	freshDir     = "volumes"
 )
 
 // Open opens a driver of an Engine that answers, or of one that may come.
@@ -91,8 +94,8 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
 		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
 		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
-		keeping: make(map[sandbox.ID]bool), needed: make(map[string]bool),
-		trial: sync.OnceValue(steer.Try),
+		keeping: make(map[sandbox.ID]bool),
+		trial:   sync.OnceValue(steer.Try),
 	}
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])
@@ -102,7 +105,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	for name, root := range map[string]**os.Root{instancesDir: &d.instances, layersDir: &d.layers} {
+	for name, root := range map[string]**os.Root{instancesDir: &d.instances, layersDir: &d.layers, freshDir: &d.fresh} {
 		dir := filepath.Join(o.Dir, name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be made")
@@ -146,7 +149,7 @@ func (d *Driver) Close() error {
 	d.workers.Wait()
 	d.engine.Close()
 	var err error
-	for _, root := range []*os.Root{d.instances, d.layers} {
+	for _, root := range []*os.Root{d.instances, d.layers, d.fresh} {
 		if root != nil {
 			err = errors.Join(err, root.Close())
 		}

@@ -3,7 +3,21 @@
 
 package docker
 
-import "sandpit.dev/runtime/docker/engineapi"
+import (
+	"context"
+
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
+)
+
+// StartAlone starts a container that is down as a server does that ends then.
+func StartAlone(ctx context.Context, i runtime.Instance, spec runtime.Spec) error {
+	it := i.(*Instance) //nolint:forcetypeassert // it is the driver's
+	if err := it.prepare(ctx, spec); err != nil {
+		return err
+	}
+	return it.d.engine.StartContainer(ctx, it.its())
+}
 
 // SetDepth sets from how many layers on those of a snapshot are made one.
 func (d *Driver) SetDepth(n int) { d.depth = n }

@@ -99,7 +99,7 @@ func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
 
 // Start brings it up again.
 func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
-	if err := check(spec); err != nil {
+	if err := i.d.check(spec); err != nil {
 		return err
 	}
 	i.verb.Lock()
@@ -119,7 +119,11 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if i.its() == "" {
 		return i.gone()
 	}
-	i.mendDrift(ctx, spec.Limits)
+	drifted := i.drift()
+	if err := i.remount(ctx, spec); err != nil {
+		return i.orGone(ctx, err)
+	}
+	i.mendDrift(ctx, spec, drifted)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -155,6 +159,14 @@ func (i *Instance) gone() error {
 	return fault.New(fault.NotFound, "the container of sandbox %s is gone, and its disk with it", i.id).WithRemedy("delete the sandbox and make a new one")
 }
 
+// orGone returns err, or that the container is gone where that is why.
+func (i *Instance) orGone(ctx context.Context, err error) error {
+	if i.isGoing(ctx) {
+		return i.gone()
+	}
+	return err
+}
+
 // isGoing reports whether somebody removed the container, or is about to have done so.
 func (i *Instance) isGoing(ctx context.Context) bool {
 	container := i.its()
@@ -165,7 +177,7 @@ func (i *Instance) isGoing(ctx context.Context) bool {
 	return fault.Is(err, fault.NotFound) || err == nil && (c.State.Status == "removing" || c.State.Status == "dead")
 }
 
-// start starts the container. verb is held. When it fails the instance is down.
+// start starts the container. verb is held. When it fails the instance is down, or to be stopped.
 func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.prepare(ctx, spec); err != nil {
 		return err
@@ -174,12 +186,12 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	i.began = time.Now()
 	i.up, i.down, i.stopping, i.paused, i.frozen, i.pauses, i.oom = true, make(chan struct{}), false, false, false, 0, time.Time{}
 	i.mu.Unlock()
-	err := i.d.engine.StartContainer(ctx, i.its())
-	if err != nil {
+	if err := i.d.engine.StartContainer(ctx, i.its()); err != nil {
 		i.unsure = true
 		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container did not start"})
+		return err
 	}
-	return err
+	return i.arrange(ctx, spec.Mounts)
 }
 
 // ended makes it down, unless it is.

@@ -43,7 +43,7 @@ func (d *Driver) diskOf(ctx context.Context, id sandbox.ID, digest string) (stri
 			WithRemedy("make the sandbox of the snapshot's image")
 	}
 	if len(img.RootFS.Layers) > flattenMost {
-		if err := d.flatten(ctx, id); err != nil {
+		if err := d.flatten(ctx, d.snapshotRef(id), id); err != nil {
 			return "", err
 		}
 		if img, err = d.kept(ctx, id); err != nil {
@@ -71,7 +71,7 @@ func (d *Driver) joinLayer(ctx context.Context, id sandbox.ID, digest string) (e
 		return engineapi.Image{}, fault.Wrap(fault.NotFound, err, "snapshot %s is not kept", id)
 	}
 	defer func() { _ = f.Close() }()
-	img, err := d.join(ctx, id, base, digest, f)
+	img, err := d.join(ctx, d.snapshotRef(id), id, base, digest, f)
 	if err != nil {
 		return engineapi.Image{}, err
 	}
@@ -80,7 +80,7 @@ func (d *Driver) joinLayer(ctx context.Context, id sandbox.ID, digest string) (e
 
 // join has the Engine make a snapshot's image of one that it has, and of a layer upon it. The layers
 // that it has are not sent. joining is held.
-func (d *Driver) join(ctx context.Context, id sandbox.ID, base engineapi.Image, digest string, layer *os.File) (engineapi.Image, error) {
+func (d *Driver) join(ctx context.Context, ref string, id sandbox.ID, base engineapi.Image, digest string, layer *os.File) (engineapi.Image, error) {
 	sum := sha256.New()
 	size, err := readAll(layer, sum)
 	if err != nil {
@@ -97,7 +97,7 @@ func (d *Driver) join(ctx context.Context, id sandbox.ID, base engineapi.Image, 
 	for n := range base.RootFS.Layers {
 		layers = append(layers, fmt.Sprintf("there/%d/layer.tar", n))
 	}
-	manifest := []map[string]any{{"Config": "config.json", "RepoTags": []string{d.snapshotRef(id)}, "Layers": append(layers, "layer.tar")}}
+	manifest := []map[string]any{{"Config": "config.json", "RepoTags": []string{ref}, "Layers": append(layers, "layer.tar")}}
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
@@ -114,7 +114,7 @@ func (d *Driver) join(ctx context.Context, id sandbox.ID, base engineapi.Image, 
 		return engineapi.Image{}, fault.Wrap(fault.Of(err), err, "the Engine at %s makes no image of snapshot %s: %s", d.engine.Host(), id, fault.As(err).Message).
 			WithRemedy("see the server's log; Engines that keep images in containerd take no layer without those below it")
 	}
-	return d.kept(ctx, id)
+	return d.keptAs(ctx, ref, id)
 }
 
 func readAll(f *os.File, w io.Writer) (int64, error) {
@@ -153,15 +153,15 @@ func writeImage(w io.Writer, manifest, config any, layer *os.File, size int64) e
 
 // flattenLater is the driver's goroutine that makes one layer of a snapshot's many.
 func (d *Driver) flattenLater(id sandbox.ID) {
-	if err := d.flatten(d.running, id); err != nil && d.running.Err() == nil && !fault.Is(err, fault.NotFound) {
+	if err := d.flatten(d.running, d.snapshotRef(id), id); err != nil && d.running.Err() == nil && !fault.Is(err, fault.NotFound) {
 		d.log.Warn("the layers of a snapshot were not made one; that is tried again before a sandbox has too many", "snapshot", id, "error", err)
 	}
 }
 
-// flatten makes one layer of all that a snapshot has upon its image. What was made of it before
-// keeps the many.
-func (d *Driver) flatten(ctx context.Context, id sandbox.ID) error {
-	img, err := d.kept(ctx, id)
+// flatten makes one layer of all that a snapshot, or what else has its label, has upon its image. What was
+// made of it before keeps the many.
+func (d *Driver) flatten(ctx context.Context, ref string, id sandbox.ID) error {
+	img, err := d.keptAs(ctx, ref, id)
 	if err != nil {
 		return err
 	}
@@ -179,10 +179,10 @@ func (d *Driver) flatten(ctx context.Context, id sandbox.ID) error {
 		return err
 	}
 	defer d.joining.unlock()
-	if now, err := d.kept(ctx, id); err != nil || now.ID != img.ID {
+	if now, err := d.keptAs(ctx, ref, id); err != nil || now.ID != img.ID {
 		return err // it was deleted or flattened meanwhile
 	}
-	if _, err := d.join(ctx, id, base, digest, f.File); err != nil {
+	if _, err := d.join(ctx, ref, id, base, digest, f.File); err != nil {
 		return err
 	}
 	// The earlier image has no name now.

@@ -34,9 +34,14 @@ func (d *Driver) snapshotRef(id sandbox.ID) string {
 
 // kept returns the image of a snapshot of this server.
 func (d *Driver) kept(ctx context.Context, id sandbox.ID) (engineapi.Image, error) {
-	img, err := d.engine.InspectImage(ctx, d.snapshotRef(id))
+	return d.keptAs(ctx, d.snapshotRef(id), id)
+}
+
+// keptAs returns the image of this server that has a name and the label of a snapshot.
+func (d *Driver) keptAs(ctx context.Context, ref string, id sandbox.ID) (engineapi.Image, error) {
+	img, err := d.engine.InspectImage(ctx, ref)
 	if err == nil && (img.Config.Labels[labelServer] != d.namespace || img.Config.Labels[labelSnapshot] != string(id)) {
-		err = fault.New(fault.NotFound, "the Engine's image %s is another", d.snapshotRef(id))
+		err = fault.New(fault.NotFound, "the Engine's image %s is another", ref)
 	}
 	if fault.Is(err, fault.NotFound) {
 		return engineapi.Image{}, fault.Wrap(fault.NotFound, err, "snapshot %s is not kept by the Engine at %s", id, d.engine.Host())
@@ -105,13 +110,6 @@ func (d *Driver) removeReleased(ctx context.Context) (left bool, err error) {
 			if !strings.HasPrefix(ref, oldRepository+":"+d.namespace+"-") {
 				continue
 			}
-			d.mu.Lock()
-			needed := d.needed[ref]
-			d.mu.Unlock()
-			if needed {
-				left = true
-				continue
-			}
 			switch err := d.engine.RemoveImage(ctx, ref); {
 			case fault.Is(err, fault.Conflict):
 				left = true
@@ -123,7 +121,8 @@ func (d *Driver) removeReleased(ctx context.Context) (left bool, err error) {
 	return left, nil
 }
 
-// sweepImages removes what an Engine that ended left half made: an image without its name. It says
+// sweepImages removes what an Engine that ended left half made: an image without its name. And what a
+// server left that was about to make a container of it. The first says
 // itself what it was committed of; one that somebody made of ours was committed of that.
 func (d *Driver) sweepImages(ctx context.Context) error {
 	list, err := d.engine.ListImages(ctx, d.ours(), labelSnapshot)
@@ -131,6 +130,12 @@ func (d *Driver) sweepImages(ctx context.Context) error {
 		return err
 	}
 	for _, img := range list {
+		if ref := d.movingRef(sandbox.ID(img.Labels[labelSnapshot])); slices.Contains(img.RepoTags, ref) {
+			if err := d.release(ctx, img.ID, ref); err != nil {
+				return err
+			}
+			continue
+		}
 		if len(named(img.RepoTags)) > 0 || img.ParentID == "" || img.ParentID != img.Labels[labelOf] {
 			continue
 		}

@@ -27,6 +27,9 @@ const (
 	// labelSnapshot is of an image that is a snapshot: its id. Such an image has in labelOf the image of
 	// the container that it was committed of.
 	labelSnapshot = "dev.sandpit.snapshot"
+	labelVolume   = "dev.sandpit.volume" // id, of a volume
+	labelMade     = "dev.sandpit.made"   // of a volume: which call made it
+	labelMounts   = "dev.sandpit.mounts" // volumes of a container, see mountsLabel
 )
 
 // Roles.

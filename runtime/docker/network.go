@@ -41,7 +41,7 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	if !sharesKernel(c.HostConfig.Runtime) { // the Engine's default, by then
 		return nil, apart(c.HostConfig.Runtime)
 	}
-	netns, err := i.openNetwork(ctx)
+	netns, err := i.openNamespace(ctx, host.OpenNetwork)
 	if err != nil {
 		return nil, i.orDown(err)
 	}
@@ -59,10 +59,10 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	return s, nil
 }
 
-// openNetwork opens the namespace of what listens at the agent's socket. By number the kernel says who
+// openNamespace opens a namespace of what listens at the agent's socket. By number the kernel says who
 // that is: the Engine's numbers may be those of another namespace of processes. Only what is in the
 // container can listen there, and its cgroup, which nothing inside writes to, has the container's id.
-func (i *Instance) openNetwork(ctx context.Context) (*os.File, error) {
+func (i *Instance) openNamespace(ctx context.Context, open func(pid int, pidfd *os.File) (*os.File, error)) (*os.File, error) {
 	nc, err := i.reach(ctx)
 	if err != nil {
 		return nil, err
@@ -86,19 +86,19 @@ func (i *Instance) openNetwork(ctx context.Context) (*os.File, error) {
 		return nil, i.agentGone(err)
 	}
 	// What was read is of the process behind pidfd, if that is there after it.
-	netns, err := host.OpenNetwork(pid, pidfd)
+	ns, err := open(pid, pidfd)
 	if errors.Is(err, os.ErrPermission) {
-		return nil, fault.Wrap(fault.Unsupported, err, "the server may not enter the network of sandbox %s", i.id).WithRemedy("run the server as root of the host")
+		return nil, fault.Wrap(fault.Unsupported, err, "the server may not enter the namespaces of sandbox %s", i.id).WithRemedy("run the server as root of the host")
 	}
 	if err != nil {
 		return nil, i.agentGone(err)
 	}
 	if container := i.its(); container == "" || !bytes.Contains(groups, []byte(container)) {
-		_ = netns.Close()
+		_ = ns.Close()
 		return nil, fault.New(fault.Unavailable, "what listens at the agent's socket of sandbox %s is process %d, which is in no cgroup of its container", i.id, pid).
 			WithRemedy("stop the sandbox and start it again")
 	}
-	return netns, nil
+	return ns, nil
 }
 
 func (i *Instance) agentGone(err error) error {

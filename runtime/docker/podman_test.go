@@ -39,7 +39,7 @@ func podmanConforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, with
 			Image: image,
 			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
 			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize},
-			Lacks: append(lacks(), runtime.Snapshots),
+			Lacks: append(lacks(), runtime.Snapshots, runtime.Volumes, runtime.VolumeParts),
 		}
 	}, append(without, "Concurrency", "Network", "Changes", "Watches", "Isolation", "Neighbours")...)
 }

@@ -48,7 +48,8 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Resize:         nil,
 		runtime.Snapshots:      d.keepsSnapshots(),
 		runtime.CheapSnapshots: no(other, "the Engine copies what a disk holds beside its image for each snapshot"),
-		runtime.Volumes:        no(other, "the docker runtime keeps no volumes: an Engine changes the mounts of no container that there is, and mounts parts of volumes from version 1.45 of the API on only"),
+		runtime.Volumes:        d.keepsVolumes(),
+		runtime.VolumeParts:    d.mountsParts(),
 		runtime.Network:        d.brings(ctx, info),
 	}, nil
 }

@@ -123,7 +123,7 @@ func (i *Instance) commit(ctx context.Context, id sandbox.ID) error {
 	i.mu.Unlock()
 	repository, tag := i.d.snapshotName(id)
 	_, err = i.d.engine.CommitContainer(ctx, c.ID, engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
-		labelServer: i.d.namespace, labelSnapshot: string(id), labelOf: c.Image, labelSandbox: "", labelPolicy: "",
+		labelServer: i.d.namespace, labelSnapshot: string(id), labelOf: c.Image, labelSandbox: "", labelPolicy: "", labelMounts: "",
 	}})
 	if err != nil {
 		i.mu.Lock()
@@ -230,8 +230,10 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err != nil {
 		return err
 	}
-	spec := runtime.Spec{
-		ID: of, Hostname: c.Config.Hostname, Project: c.Config.Labels[labelProject], Limits: l, Image: runtime.Image{Digest: c.Config.Labels[labelImage]},
+	spec := specOf(of, c)
+	spec.Limits = l
+	if spec.Mounts, err = mountsOf(c); err != nil {
+		return err
 	}
 	base, err := d.baseOf(work, spec.Image.Digest)
 	if err != nil && (from == "" || !fault.Is(err, fault.NotFound)) {
@@ -246,7 +248,7 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err := d.agent.do(work, func() error { return d.fillAgent(work, image) }); err != nil {
 		return err
 	}
-	return i.replace(work, d.container(spec, image))
+	return d.withVolumes(work, spec, image, func(made engineapi.Container) error { return i.replace(work, made) })
 }
 
 func checkSnapshotID(id sandbox.ID) error {

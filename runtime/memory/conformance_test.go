@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		})
 		return runtimetest.Harness{
 			Open: func(*testing.T) runtime.Driver { return host.Driver() },
-			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes},
+			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
 			Lacks: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk,
 				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.CheapSnapshots, runtime.Network,

@@ -42,6 +42,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Snapshots:      nil,
 		runtime.CheapSnapshots: no("copies whole disks"),
 		runtime.Volumes:        nil,
+		runtime.VolumeParts:    nil,
 		runtime.Network:        no("has no network of its own"),
 	}, nil
 }

@@ -68,6 +68,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 
 		runtime.CheapSnapshots: d.cheapSnapshots(),
 		runtime.Volumes:        nil,
+		runtime.VolumeParts:    nil,
 		runtime.Network:        nil,
 	}
 	if c[runtime.LimitMemory] == nil {

@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
 				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Reopen,
-				runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes,
+				runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
 			},
 		}
 	})
@@ -119,7 +119,7 @@ func TestConformanceByAYard(t *testing.T) {
 			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Yard: true}) },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles,
-				runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes,
+				runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
 			},
 		}
 	}, "Changes", "Watches") // no mount has a part in them

@@ -42,8 +42,8 @@ type Otherwise struct {
 	Why  string
 }
 
-// Run runs the whole suite but for the groups in without, of which another run of the same
-// code tests all. make gives each test a new harness, with a data directory of its own.
+// Run runs the whole suite but for the groups in without, and the tests of volumes in it
+// ("Volumes/AnyWhere"), of which another run of the same code tests all. make gives each test a new harness, with a data directory of its own.
 func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 	for _, g := range []struct {
 		name string
@@ -71,7 +71,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 			continue
 		}
 		t.Run(g.name, func(t *testing.T) {
-			s := &suite{Harness: make(t)}
+			s := &suite{Harness: make(t), without: without}
 			s.driver = s.Open(t)
 			t.Cleanup(func() {
 				s.removeAll(t) // also what a test that failed left
@@ -87,7 +87,8 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 // suite is one group's harness with its driver open.
 type suite struct {
 	Harness
-	driver runtime.Driver
+	driver  runtime.Driver
+	without []string
 }
 
 // removeAll removes every instance, snapshot and volume that the driver knows.

@@ -5,9 +5,7 @@ package engineapi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -113,6 +111,13 @@ type Mount struct {
 	Source   string
 	Target   string
 	ReadOnly bool
+	Volume   *VolumeOptions `json:"VolumeOptions,omitempty"`
+}
+
+// VolumeOptions say how a volume is mounted.
+type VolumeOptions struct {
+	NoCopy  bool   `json:",omitempty"` // an empty one is not filled with what the image has there
+	Subpath string `json:",omitempty"` // a directory in the volume, which is there; see [Client.MountsParts]
 }
 
 // State is what an Engine says of a container's processes.
@@ -225,38 +230,19 @@ func (c *Client) InspectContainer(ctx context.Context, id string) (Inspected, er
 
 // ListContainers returns all containers, up or down, that have these labels: name, or name=value.
 func (c *Client) ListContainers(ctx context.Context, labels ...string) ([]Listed, error) {
+	return c.listContainers(ctx, labelled(labels))
+}
+
+// ListUsers returns all containers, up or down, that have a volume.
+func (c *Client) ListUsers(ctx context.Context, volume string) ([]Listed, error) {
+	return c.listContainers(ctx, filters("volume", volume))
+}
+
+func (c *Client) listContainers(ctx context.Context, filters string) ([]Listed, error) {
 	var out []Listed
 	return out, c.call(ctx, request{
-		method: http.MethodGet, path: "/containers/json", query: url.Values{"all": {"1"}, "filters": {labelled(labels)}}, within: callTimeout,
+		method: http.MethodGet, path: "/containers/json", query: url.Values{"all": {"1"}, "filters": {filters}}, within: callTimeout,
 	}, &out)
-}
-
-// PutArchive unpacks a tar archive in a directory of a container, which need not run.
-func (c *Client) PutArchive(ctx context.Context, id, dir string, tar io.Reader) error {
-	return c.call(ctx, request{
-		method: http.MethodPut, path: container(id, "/archive"), query: url.Values{"path": {dir}}, body: tar, kind: "application/x-tar", within: workTimeout,
-	}, nil)
-}
-
-// StatArchive returns the size of a file of a container, which need not run; a missing one is
-// fault.NotFound.
-func (c *Client) StatArchive(ctx context.Context, id, path string) (int64, error) {
-	resp, done, err := c.send(ctx, request{
-		method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout,
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	var out struct{ Size int64 }
-	b, err := base64.StdEncoding.DecodeString(resp.Header.Get("X-Docker-Container-Path-Stat"))
-	if err == nil {
-		err = json.Unmarshal(b, &out)
-	}
-	if err != nil {
-		return 0, c.noEngine(err, "tells nothing of a file")
-	}
-	return out.Size, nil
 }
 
 // Stats is what a container uses. What its Engine does not count is zero.
@@ -288,8 +274,11 @@ func (c *Client) ContainerStats(ctx context.Context, id string) (Stats, error) {
 // container returns a path of one. Ids are the Engine's, and are data all the same.
 func container(id, verb string) string { return "/containers/" + url.PathEscape(id) + verb }
 
-func labelled(labels []string) string {
-	b, err := json.Marshal(map[string][]string{"label": labels})
+func labelled(labels []string) string { return filters("label", labels...) }
+
+// filters returns what a list is asked for: things that have all the values of one kind.
+func filters(kind string, values ...string) string {
+	b, err := json.Marshal(map[string][]string{kind: values})
 	if err != nil {
 		panic(err) // strings are always JSON
 	}

@@ -11,9 +11,10 @@ import (
 
 // Volume is a named directory that an Engine keeps.
 type Volume struct {
-	Name   string
-	Driver string
-	Labels map[string]string
+	Name    string
+	Driver  string
+	Labels  map[string]string
+	Options map[string]string `json:",omitempty"` // of the driver's; one that has any may be a directory of the host
 }
 
 // CreateVolume makes a volume of the Engine's own driver. One that exists is returned as it is.

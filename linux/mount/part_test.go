@@ -1,0 +1,120 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mount_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/linux/mount"
+)
+
+// A part takes its whole's place in another namespace, and no link leads out of a whole, or to another place.
+func TestArrange(t *testing.T) {
+	skiptest.WithoutRoot(t, "it mounts")
+	dir := t.TempDir()
+	place := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"whole", "at", "other", "kept"} {
+		if err := os.Mkdir(place(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type step struct {
+		place mount.Place
+		want  string // what is at its place then; "": it is refused
+	}
+	results := make(chan error, 1)
+	mount.OnThread(func() {
+		results <- func() error {
+			if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")); err != nil {
+				return err
+			}
+			ns, err := os.Open("/proc/thread-self/ns/mnt")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = ns.Close() }()
+			for _, s := range []step{
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a/b", ReadOnly: true}, "in a/b"},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a"}, "in a"},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "out"}, ""},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "up/x"}, ""},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "in"}, ""},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "file"}, ""},
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "other"}, ""}, // another file system
+				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "missing"}, ""},
+				{mount.Place{At: place("link"), Whole: place("whole"), Sub: "a"}, ""},
+			} {
+				if err := arranged(ns, place, s.place, s.want); err != nil {
+					t.Errorf("%+v: %v", s.place, err)
+				}
+			}
+			return nil
+		}()
+	})
+	if err := <-results; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arranged tries one in a namespace that is the thread's own.
+func arranged(ns *os.File, place func(string) string, p mount.Place, want string) error {
+	if err := unix.Mount("tmpfs", place("whole"), "tmpfs", 0, "size=1m"); err != nil {
+		return err
+	}
+	for _, err := range []error{
+		os.MkdirAll(place("whole/a/b"), 0o755), os.Mkdir(place("whole/other"), 0o755),
+		os.WriteFile(place("whole/a/name"), []byte("in a"), 0o600), os.WriteFile(place("whole/a/b/name"), []byte("in a/b"), 0o600), os.WriteFile(place("whole/file"), nil, 0o600),
+		os.Symlink("/etc", place("whole/out")), os.Symlink("../kept", place("whole/up")), os.Symlink("a", place("whole/in")),
+		unix.Mount("tmpfs", place("whole/other"), "tmpfs", 0, "size=1m"),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(place("kept"), place("link")); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	defer func() {
+		for unix.Unmount(place("at"), unix.MNT_DETACH) == nil {
+		}
+		for unix.Unmount(place("whole"), unix.MNT_DETACH) == nil {
+		}
+	}()
+	err := mount.Arrange(ns, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, []mount.Place{p})
+	if want == "" {
+		if blocked := new(mount.Blocked); !errors.As(err, &blocked) {
+			return errors.Join(errors.New("it was not refused as blocked"), err)
+		}
+		if names, err := os.ReadDir(place("at")); err != nil || len(names) != 0 {
+			return errors.Join(errors.New("something is there"), err)
+		}
+		return nil
+	}
+	for range 2 { // the second finds all done
+		if err != nil {
+			return err
+		}
+		if got, err := os.ReadFile(filepath.Join(p.At, "name")); err != nil || string(got) != want {
+			return errors.Join(errors.New("it has "+string(got)), err)
+		}
+		var st unix.Statfs_t
+		if err := unix.Statfs(p.At, &st); err != nil {
+			return err
+		}
+		if flags := st.Flags; flags&unix.ST_NOSUID == 0 || flags&unix.ST_NODEV == 0 || flags&unix.ST_RDONLY != 0 != p.ReadOnly {
+			return errors.New("it has other attributes")
+		}
+		if _, err := os.Lstat(place("whole/file")); !errors.Is(err, os.ErrNotExist) {
+			return errors.Join(errors.New("the whole is there"), err)
+		}
+		err = mount.Arrange(ns, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, []mount.Place{p})
+	}
+	return err
+}
