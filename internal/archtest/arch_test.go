@@ -79,7 +79,7 @@ var rules = []rule{
 	{"runtime/native/inside", []string{"fault", "agent/server", "runtime/native/boot", "linux/seccomp/install", "linux/cgroup/counter"}, "it is linked into the agent, which lives among untrusted code"},
 	{"runtime/native/furnish", []string{"fault", "linux/mount", "linux/spawn", "runtime/native/boot"}, "it makes mounts and namespaces, and knows no disk, no limit and no life; of the message to the agent it knows the names of the files that it makes for it"},
 	{"runtime/native/boot", nil, "it is linked into the agent"},
-	{"runtime/docker", []string{"fault", "sandbox", "runtime", "agent", "agent/handshake", "agent/mux", "image/oci", "linux", "linux/steer"}, "a driver knows neither engine nor store nor api; an Engine takes images as the archives that image/oci writes"},
+	{"runtime/docker", []string{"fault", "sandbox", "runtime", "agent", "agent/handshake", "agent/mux", "image/oci", "linux", "linux/mount", "linux/steer"}, "a driver knows neither engine nor store nor api; an Engine takes images as the archives that image/oci writes, and the server does in a container's mounts what an Engine does not"},
 	{"runtime/docker/disk", []string{"fault", "sandbox"}, "it compares and checks archives of disks, and knows no Engine"},
 	{"runtime/docker/engineapi", []string{"fault"}, "it speaks to an Engine, and knows no sandbox and no driver"},
 	{"runtime/memory", []string{"fault", "sandbox", "runtime", "agent", "agent/server", "internal"}, "the fake is a driver like another"},

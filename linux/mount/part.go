@@ -72,7 +72,7 @@ func (p Place) arrange(root *os.File, attrs uint64) error {
 		}
 		defer func() { _ = at.Close() }()
 		// Without mount_setattr, before Linux 5.12, a mount stays as it is: it is the second lock of a door.
-		if err := SetAttr(at, attrs); err != nil && !errors.Is(err, unix.ENOSYS) {
+		if err := own(at, attrs); err != nil && !errors.Is(err, unix.ENOSYS) {
 			return err
 		}
 		return nil
@@ -98,7 +98,7 @@ func (p Place) arrange(root *os.File, attrs uint64) error {
 	if p.ReadOnly {
 		attrs |= unix.MOUNT_ATTR_RDONLY
 	}
-	if err := SetAttr(part, attrs); err != nil && (p.ReadOnly || !errors.Is(err, unix.ENOSYS)) {
+	if err := own(part, attrs); err != nil && (p.ReadOnly || !errors.Is(err, unix.ENOSYS)) {
 		return err
 	}
 	at, err := openDir(root, p.At, 0)
@@ -117,6 +117,11 @@ func (p Place) arrange(root *os.File, attrs uint64) error {
 		return fmt.Errorf("unmount %s: %w", p.Whole, err)
 	}
 	return nil
+}
+
+// own is SetAttr of a mount that what is mounted below it elsewhere does not come to.
+func own(m *os.File, attrs uint64) error {
+	return setattr(m, unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attrs, Propagation: unix.MS_PRIVATE})
 }
 
 // openDir opens a directory below another without following a link.

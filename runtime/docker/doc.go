@@ -15,6 +15,9 @@
 // where they do not. Else it is reached through the Engine, by one stream that carries all calls.
 // Either way connections begin with a handshake by a key that the agent gets at each start.
 //
+// A volume is one of the Engine's, found by its name and its labels. A sandbox gets other volumes by a
+// new container of its disk: see remount.go.
+//
 // A snapshot is an image that is committed of a container, see keep.go for whose it is; one from
 // outside is a file of the server's until it is known of which image it is.
 //

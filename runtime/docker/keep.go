@@ -121,9 +121,9 @@ func (d *Driver) removeReleased(ctx context.Context) (left bool, err error) {
 	return left, nil
 }
 
-// sweepImages removes what an Engine that ended left half made: an image without its name. And what a
-// server left that was about to make a container of it. The first says
-// itself what it was committed of; one that somebody made of ours was committed of that.
+// sweepImages removes what a server that ended was about to make a container of, and what an Engine that
+// ended left half made: an image without its name. Such a one says itself what it was committed of; one that
+// somebody made of ours was committed of that.
 func (d *Driver) sweepImages(ctx context.Context) error {
 	list, err := d.engine.ListImages(ctx, d.ours(), labelSnapshot)
 	if err != nil {

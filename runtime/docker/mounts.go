@@ -64,6 +64,23 @@ func (d *Driver) mountsParts() error {
 	return nil
 }
 
+// mountsPartsHere is mountsParts with what only the Engine tells.
+func (d *Driver) mountsPartsHere(ctx context.Context, info engineapi.Info) error {
+	if err := d.mountsParts(); err != nil || d.engine.MountsParts() {
+		return err
+	}
+	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
+		return otherKernel(info.DefaultRuntime)
+	}
+	return d.seesEngine(ctx)
+}
+
+// otherKernel is of containers whose mounts the server cannot go into.
+func otherKernel(runtime string) error {
+	return fault.New(fault.Unsupported, "containers of the runtime %s have a kernel of their own, in which the server mounts no directories of volumes", sandbox.Clip(runtime, 40)).
+		WithRemedy("mount the whole volume, or set docker.runtime: runc")
+}
+
 // enters says why the server cannot go into the mounts of containers, and is nil where it may.
 func (d *Driver) enters() error {
 	const remedy = "run the server as root, on the Engine's own host"
@@ -171,7 +188,7 @@ func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image strin
 // volumes come to their places, and nothing on a volume is trusted. No command runs yet.
 func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
 	if len(mounts) == 0 || i.d.enters() != nil {
-		return nil // no part is among them, see checkMounts and finishVolumes
+		return nil // no part that is the server's to mount is among them: see checkMounts and finishVolumes
 	}
 	c, err := i.d.engine.InspectContainer(ctx, i.its())
 	if err != nil {
@@ -179,8 +196,7 @@ func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
 	}
 	if !sharesKernel(c.HostConfig.Runtime) { // the Engine's default, by then
 		if hasParts(c) {
-			return fault.New(fault.Unsupported, "containers of the runtime %s have a kernel of their own, in which the server mounts no directories of volumes", sandbox.Clip(c.HostConfig.Runtime, 40)).
-				WithRemedy("mount the whole volume, or set docker.runtime: runc")
+			return otherKernel(c.HostConfig.Runtime)
 		}
 		return nil
 	}

@@ -156,7 +156,7 @@ func (d *Driver) unsteered() error {
 
 // unseen says that the Engine's processes are in a namespace that is not below the server's.
 func (d *Driver) unseen() error {
-	return fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so not the networks of its containers", d.engine.Host()).
+	return fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so enters none of its containers", d.engine.Host()).
 		WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host)")
 }
 
@@ -168,14 +168,22 @@ func (d *Driver) brings(ctx context.Context, info engineapi.Info) error {
 	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
 		return apart(info.DefaultRuntime)
 	}
+	if err := d.seesEngine(ctx); err != nil {
+		return err
+	}
+	return d.trial()
+}
+
+// seesEngine returns unseen where the Engine's processes are not seen here, and so those of its containers.
+func (d *Driver) seesEngine(ctx context.Context) error {
 	nc, err := d.engine.Host().Dial(ctx)
 	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the Engine at %s does not answer", d.engine.Host())
 	}
 	pid, err := listenerOf(nc)
 	_ = nc.Close()
-	if err == nil && pid <= 0 { // nor, then, those of its containers
+	if err == nil && pid <= 0 {
 		return d.unseen()
 	}
-	return d.trial()
+	return nil
 }
