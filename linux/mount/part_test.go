@@ -29,9 +29,32 @@ func TestArrange(t *testing.T) {
 		place mount.Place
 		want  string // what is at its place then; "": it is refused
 	}
-	results := make(chan error, 1)
+	inNamespace(t, func(ns *os.File) error {
+		for _, s := range []step{
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a/b", ReadOnly: true}, "in a/b"},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a"}, "in a"},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "out"}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "up/x"}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "in"}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "file"}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "other"}, ""}, // another file system
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "missing"}, ""},
+			{mount.Place{At: place("link"), Whole: place("whole"), Sub: "a"}, ""},
+		} {
+			if err := arranged(ns, place, s.place, s.want); err != nil {
+				t.Errorf("%+v: %v", s.place, err)
+			}
+		}
+		return nil
+	})
+}
+
+// inNamespace runs fn on a thread with a mount namespace of its own.
+func inNamespace(t *testing.T, fn func(ns *os.File) error) {
+	t.Helper()
+	result := make(chan error, 1)
 	mount.OnThread(func() {
-		results <- func() error {
+		result <- func() error {
 			if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")); err != nil {
 				return err
 			}
@@ -40,26 +63,82 @@ func TestArrange(t *testing.T) {
 				return err
 			}
 			defer func() { _ = ns.Close() }()
-			for _, s := range []step{
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a/b", ReadOnly: true}, "in a/b"},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "a"}, "in a"},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "out"}, ""},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "up/x"}, ""},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "in"}, ""},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "file"}, ""},
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "other"}, ""}, // another file system
-				{mount.Place{At: place("at"), Whole: place("whole"), Sub: "missing"}, ""},
-				{mount.Place{At: place("link"), Whole: place("whole"), Sub: "a"}, ""},
-			} {
-				if err := arranged(ns, place, s.place, s.want); err != nil {
-					t.Errorf("%+v: %v", s.place, err)
-				}
-			}
-			return nil
+			return fn(ns)
 		}()
 	})
-	if err := <-results; err != nil {
+	if err := <-result; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A directory that somebody exchanges with a link all the time is mounted, or nothing is.
+func TestArrangeAgainstExchanges(t *testing.T) {
+	skiptest.WithoutRoot(t, "it mounts")
+	dir := t.TempDir()
+	place := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.Mkdir(place("whole"), 0o755), os.Mkdir(place("at"), 0o755), os.MkdirAll(place("kept/b"), 0o755),
+		os.WriteFile(place("kept/b/name"), []byte("the host's"), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounted, refused := 0, 0
+	inNamespace(t, func(ns *os.File) error {
+		for range 300 {
+			for _, err := range []error{
+				unix.Mount("tmpfs", place("whole"), "tmpfs", 0, "size=1m"), os.MkdirAll(place("whole/a/b"), 0o755),
+				os.WriteFile(place("whole/a/b/name"), []byte("in a/b"), 0o600), os.Symlink(place("kept"), place("whole/link")),
+			} {
+				if err != nil {
+					return err
+				}
+			}
+			whole, err := os.Open(place("whole"))
+			if err != nil {
+				return err
+			}
+			ended, begun, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				for n := 0; ; n++ {
+					select {
+					case <-ended:
+						return
+					default:
+						_ = unix.Renameat2(int(whole.Fd()), "a", int(whole.Fd()), "link", unix.RENAME_EXCHANGE)
+					}
+					if n == 0 {
+						close(begun)
+					}
+				}
+			}()
+			<-begun
+			err = mount.Arrange(ns, unix.MOUNT_ATTR_NOSUID, []mount.Place{{At: place("at"), Whole: place("whole"), Sub: "a/b"}})
+			close(ended)
+			<-done
+			_ = whole.Close()
+			switch {
+			case err == nil:
+				mounted++
+				if got, err := os.ReadFile(place("at/name")); err != nil || string(got) != "in a/b" {
+					t.Errorf("it has %q, %v", got, err)
+				}
+				err = unix.Unmount(place("at"), 0)
+			case errors.As(err, new(*mount.Blocked)):
+				refused++
+				err = unix.Unmount(place("whole"), unix.MNT_DETACH)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	t.Logf("%d were mounted, %d refused", mounted, refused)
+	if mounted == 0 || refused == 0 {
+		t.Errorf("of 300 %d were mounted and %d refused: nothing was exchanged at the right time", mounted, refused)
 	}
 }
 
