@@ -179,6 +179,14 @@ func TestMappedUsers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
 	}
 	t.Run("Conformance", func(t *testing.T) {
-		conforms(t, h, image, "Restart", "Limits", "Pause", "Resize", "Meter", "Snapshots", "Network", "Concurrency") // which do not know who root is
+		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+			dir, namespace := t.TempDir(), newNamespace()
+			return runtimetest.Harness{
+				Image: image, Coarse: coarse,
+				Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots},
+				Lacks: lacks(), Tried: triedWhereMapped(), Otherwise: otherwiseWhereMapped(),
+			}
+		}, "Restart", "Limits", "Pause", "Resize", "Meter", "Snapshots", "Network", "Concurrency") // which do not know who root is
 	})
 }

@@ -31,6 +31,10 @@ func rootIsNobody(t *testing.T, p *place) {
 		p.must(err)
 		mapping, err := os.ReadFile(fmt.Sprintf("/proc/%d/root/proc/%d/uid_map", p.host.Engine().PID, c.State.Pid))
 		p.must(err)
+		// /sys/fs/cgroup itself is a tmpfs of the container's.
+		if got := p.run(i, agent.Command{Shell: "find /sys/fs/cgroup -mindepth 2 -writable; find /sys /proc/sys -path /sys/fs/cgroup -prune -o -writable -print", User: "root"}); got != "" {
+			t.Errorf("its root may write to the kernel's files\n%s", got)
+		}
 		f := strings.Fields(string(mapping))
 		if len(f) != 3 || f[0] != "0" || f[1] == "0" || f[2] != "65536" {
 			t.Fatalf("its users are %q", mapping)

@@ -29,6 +29,9 @@ type Harness struct {
 	// Lacks are features that the driver has on no host. Probe must refuse them; a test that needs
 	// one is not begun, and does not count as skipped.
 	Lacks []runtime.Feature
+	// Tried are tests of Isolation and Neighbours that are run though Probe refuses the feature: of what holds all the
+	// same. What does not is in Otherwise, or is not tried.
+	Tried []string
 	// Otherwise are attempts that end otherwise here than the suite says, by their names.
 	Otherwise map[string]Otherwise
 	// Coarse is why snapshots keep times to the second, no attributes of users, and what else an
@@ -38,7 +41,7 @@ type Harness struct {
 
 // Otherwise is what comes of an attempt on a driver whose kernel or whose maker refuses in its own way.
 type Otherwise struct {
-	Want string // outcomes as the suite writes them, in place of its own
+	Want string // outcomes as the suite writes them, in place of its own; … in one stands for any text
 	Why  string
 }
 
@@ -156,6 +159,16 @@ func (s *suite) need(t *testing.T, f runtime.Feature) {
 		t.Attr("lacks", string(f)) // for internal/testgate, which counts skips
 	}
 	t.Skipf("the driver has no %s here: %v", f, reason)
+}
+
+// tries is need of the feature isolation, but for those tests that are tried without it. It returns whether a test is run.
+func (s *suite) tries(t *testing.T) func(name string) bool {
+	t.Helper()
+	if s.has(t, runtime.Isolation) || len(s.Tried) == 0 {
+		s.need(t, runtime.Isolation)
+		return func(string) bool { return true }
+	}
+	return func(name string) bool { return slices.Contains(s.Tried, name) }
 }
 
 // spec is a small sandbox.
