@@ -175,6 +175,14 @@ func (v *visit) missing(ctx context.Context, base, path string) ([]directory, er
 	if err != nil {
 		return nil, err
 	}
+	// An Engine that maps users tells whom the host knows, and takes whom the container knows.
+	root, err := v.d.mappedRoot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if uid, gid = uid-root.uid, gid-root.gid; uid < 0 || gid < 0 {
+		uid, gid = 0, 0 // nobody of the container's
+	}
 	for n := range out {
 		out[n].uid, out[n].gid = uid, gid
 	}

@@ -72,6 +72,15 @@ func (d *Driver) containerRoot(ctx context.Context) (user, error) {
 	return u, nil
 }
 
+// mappedRoot is containerRoot as the Engine itself sees it: one that is not root sees users as the container does.
+func (d *Driver) mappedRoot(ctx context.Context) (user, error) {
+	info, err := d.engine.Info(ctx)
+	if err != nil || isRootless(info) {
+		return user{}, err
+	}
+	return rootOf(info)
+}
+
 // forgetRoot has the Engine asked again: it ended, and the next may map users otherwise.
 func (d *Driver) forgetRoot() {
 	d.mu.Lock()
