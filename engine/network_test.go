@@ -95,7 +95,13 @@ type traffic struct {
 	closed chan struct{}
 }
 
-func (t *traffic) Accept() (*net.TCPConn, error) { return t.l.AcceptTCP() }
+func (t *traffic) Accept() (runtime.Conn, error) {
+	c, err := t.l.AcceptTCP()
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
 func (t *traffic) Wait() error {
 	<-t.closed
@@ -111,7 +117,7 @@ func (t *traffic) Lost() int64 { return 0 }
 
 func (t *traffic) Answer([]byte, netip.Addr, netip.AddrPort) error { return nil }
 
-func (t *traffic) Answering(_, _ netip.AddrPort) (*net.UDPConn, error) { return nil, net.ErrClosed }
+func (t *traffic) Answering(_, _ netip.AddrPort) (net.Conn, error) { return nil, net.ErrClosed }
 
 func (t *traffic) Close() error {
 	t.once.Do(func() { close(t.closed) })

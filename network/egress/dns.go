@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"sandpit.dev/network/policy"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -285,7 +286,7 @@ func pack(h dnsmessage.Header, q *dnsmessage.Question, records []dnsmessage.Reso
 }
 
 // answerStream answers the questions on a TCP connection, each with its length before it.
-func (g *Gate) answerStream(ctx context.Context, c *net.TCPConn) {
+func (g *Gate) answerStream(ctx context.Context, c runtime.Conn) {
 	noQuestion := func() {
 		to := destination(c)
 		g.refuse(Entry{Protocol: "tcp", Address: to.Addr(), Port: to.Port()}, policy.Protocol)

@@ -19,7 +19,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/linux/steer"
 	"sandpit.dev/network/policy"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -157,7 +158,7 @@ func network(t testing.TB, p sandbox.NetworkPolicy, change ...func(*Options)) *p
 	g := NewGate(o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { defer close(done); g.Serve(ctx, s) }()
+	go func() { defer close(done); g.Serve(ctx, runtime.FromKernel(s)) }()
 	t.Cleanup(func() {
 		cancel()
 		select {
@@ -182,7 +183,7 @@ func namespace(t testing.TB) *os.File {
 	}
 	c := make(chan made)
 	go func() {
-		runtime.LockOSThread()
+		goruntime.LockOSThread()
 		err := unix.Unshare(unix.CLONE_NEWNET)
 		if err == nil {
 			err = loopbackUp()
@@ -234,7 +235,7 @@ func (p *place) dial(network, address string) (net.Conn, error) {
 	}
 	done := make(chan made)
 	go func() {
-		runtime.LockOSThread() // its thread ends with it
+		goruntime.LockOSThread() // its thread ends with it
 		if err := unix.Setns(int(p.ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- made{err: err}
 			return

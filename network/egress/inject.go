@@ -24,6 +24,7 @@ import (
 
 	"sandpit.dev/network/policy"
 	"sandpit.dev/redact/deep"
+	"sandpit.dev/runtime"
 )
 
 // Bounds of requests that take secrets.
@@ -75,7 +76,7 @@ func (u *upstream) Close() error {
 
 // inject is the life of a connection whose first bytes began TLS with a bound host. remote is
 // connected to where it was meant to go, and nothing was said there.
-func (g *Gate) inject(ctx context.Context, c, remote *net.TCPConn, first []byte, f *flow, b *binding) {
+func (g *Gate) inject(ctx context.Context, c, remote runtime.Conn, first []byte, f *flow, b *binding) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	i := &injection{g: g, f: f, name: *f.said.Load(), bound: b, spare: remote, dialled: time.Now(), upstream: make(map[*upstream]struct{})}
@@ -105,7 +106,7 @@ func (g *Gate) inject(ctx context.Context, c, remote *net.TCPConn, first []byte,
 		reset(c)
 		return
 	}
-	t := tls.Server(&replayed{TCPConn: c, first: first}, b.keys.authority.config)
+	t := tls.Server(&replayed{Conn: c, first: first}, b.keys.authority.config)
 	hctx, done := context.WithTimeout(ctx, handshakeBound)
 	err := t.HandshakeContext(hctx)
 	done()
@@ -183,7 +184,7 @@ func (s *single) Addr() net.Addr { return s.c.LocalAddr() }
 
 // replayed is a connection of which some was read already.
 type replayed struct {
-	*net.TCPConn
+	runtime.Conn
 	first []byte
 }
 
@@ -193,7 +194,7 @@ func (r *replayed) Read(p []byte) (int, error) {
 		r.first = r.first[n:]
 		return n, nil
 	}
-	return r.TCPConn.Read(p)
+	return r.Conn.Read(p)
 }
 
 // cut ends all that leads to the host.

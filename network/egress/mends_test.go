@@ -22,6 +22,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"sandpit.dev/network/policy"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -218,7 +219,7 @@ type crowd struct {
 	clients  []net.Conn
 }
 
-func (c *crowd) Accept() (*net.TCPConn, error) {
+func (c *crowd) Accept() (runtime.Conn, error) {
 	select {
 	case <-c.closed:
 		return nil, net.ErrClosed
@@ -256,7 +257,7 @@ func (c *crowd) Lost() int64 { return 0 }
 
 func (c *crowd) Answer([]byte, netip.Addr, netip.AddrPort) error { return nil }
 
-func (c *crowd) Answering(_, _ netip.AddrPort) (*net.UDPConn, error) { return nil, net.ErrClosed }
+func (c *crowd) Answering(_, _ netip.AddrPort) (net.Conn, error) { return nil, net.ErrClosed }
 
 func (c *crowd) Close() error { c.once.Do(func() { close(c.closed) }); return nil }
 

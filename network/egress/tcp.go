@@ -15,12 +15,13 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/network/policy"
+	"sandpit.dev/runtime"
 )
 
 // connection is the life of one connection from the sandbox, which it closes. It calls
 // decided when the connection counts as one that was let through, or as a stream of
 // questions.
-func (g *Gate) connection(ctx context.Context, c *net.TCPConn, decided func()) {
+func (g *Gate) connection(ctx context.Context, c runtime.Conn, decided func()) {
 	defer c.Close()
 	to := destination(c)
 	if to.Port() == dnsPort {
@@ -104,7 +105,7 @@ func (f *flow) entry(protocol string) Entry {
 
 // admit decides whether a connection is let through, and returns the bytes that it
 // had to read for that.
-func (g *Gate) admit(ctx context.Context, c *net.TCPConn, f *flow) ([]byte, policy.Reason) {
+func (g *Gate) admit(ctx context.Context, c runtime.Conn, f *flow) ([]byte, policy.Reason) {
 	p := g.state.Load().policy
 	named := g.remember(p, f)
 	why := p.Connection(f.to, named)
@@ -168,7 +169,7 @@ func (g *Gate) learn(p *policy.Policy, f *flow, why policy.Reason) policy.Reason
 }
 
 // listen reads the first bytes of a connection, until they tell who is meant.
-func (g *Gate) listen(ctx context.Context, c *net.TCPConn) (first []byte, what speech, name string) {
+func (g *Gate) listen(ctx context.Context, c runtime.Conn) (first []byte, what speech, name string) {
 	_ = c.SetReadDeadline(time.Now().Add(firstBound))
 	defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 	buf := make([]byte, 4096)
@@ -184,8 +185,8 @@ func (g *Gate) listen(ctx context.Context, c *net.TCPConn) (first []byte, what s
 
 // join carries the bytes of both sides until both have ended, or one failed. first was
 // read already.
-func (g *Gate) join(ctx context.Context, c, remote *net.TCPConn, first []byte, f *flow) {
-	pass := func(to, from *net.TCPConn) (n int64) {
+func (g *Gate) join(ctx context.Context, c, remote runtime.Conn, first []byte, f *flow) {
+	pass := func(to, from runtime.Conn) (n int64) {
 		n, err := io.Copy(to, from)
 		if err == nil {
 			_ = to.CloseWrite()
@@ -223,7 +224,7 @@ func (g *Gate) join(ctx context.Context, c, remote *net.TCPConn, first []byte, f
 // is seen to be allowed. A protocol whose server speaks first is not kept waiting.
 // What a host is told that a secret is bound to is not passed on, but given.
 // False: the connection was cut.
-func (g *Gate) overhear(c, remote *net.TCPConn, first []byte, f *flow) ([]byte, bool) {
+func (g *Gate) overhear(c, remote runtime.Conn, first []byte, f *flow) ([]byte, bool) {
 	buf := make([]byte, 4096)
 	for {
 		what, name := sniff(first)
@@ -334,7 +335,7 @@ func (g *Gate) mention(f *flow, what speech, name string) {
 }
 
 // explain refuses a connection in words, where the program's protocol has any.
-func (g *Gate) explain(c *net.TCPConn, first []byte, f *flow, why policy.Reason) {
+func (g *Gate) explain(c runtime.Conn, first []byte, f *flow, why policy.Reason) {
 	e := f.entry("tcp")
 	if !g.refuse(e, why) {
 		reset(c)
@@ -379,7 +380,7 @@ func (e Entry) what() string {
 }
 
 // tell ends a connection with a text, an alert or a reset.
-func tell(c *net.TCPConn, what speech, text string) {
+func tell(c runtime.Conn, what speech, text string) {
 	_ = c.SetDeadline(time.Now().Add(explainBound))
 	switch what {
 	case speaksHTTP:
@@ -399,13 +400,13 @@ func tell(c *net.TCPConn, what speech, text string) {
 }
 
 // reset ends a connection at once.
-func reset(c *net.TCPConn) {
+func reset(c runtime.Conn) {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }
 
 // destination is where a connection was meant to go.
-func destination(c *net.TCPConn) netip.AddrPort {
+func destination(c runtime.Conn) netip.AddrPort {
 	a, _ := c.LocalAddr().(*net.TCPAddr)
 	to := a.AddrPort()
 	return netip.AddrPortFrom(to.Addr().Unmap().WithZone(""), to.Port())

@@ -56,7 +56,7 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	if err != nil {
 		return nil, i.orDown(err)
 	}
-	return s, nil
+	return runtime.FromKernel(s), nil
 }
 
 // openNamespace opens a namespace of what listens at the agent's socket. By number the kernel says who

@@ -29,5 +29,5 @@ func (i *Instance) Steer(context.Context) (runtime.Traffic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return runtime.FromKernel(s), nil
 }
