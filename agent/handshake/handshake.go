@@ -18,6 +18,7 @@ type Carries byte
 const (
 	OneCall   Carries = 1 // of package wire
 	ManyCalls Carries = 2 // by a mux
+	Traffic   Carries = 3 // what the sandbox sends to the world, see package agent/traffic
 )
 
 // magic begins what an agent sends, with the version of the handshake.

@@ -31,6 +31,9 @@ var errUnknown = errors.New("the server asks for a kind of connection that this 
 
 // Door is a listener of calls from who knows a key. They come through what Run and Carry are given.
 type Door struct {
+	// Traffic has connections that carry traffic, and closes them; nil: there are none. It is set before Run and Carry.
+	Traffic func(ctx context.Context, nc net.Conn) error
+
 	key   *handshake.Key
 	calls chan net.Conn
 	done  chan struct{}
@@ -119,6 +122,10 @@ func (d *Door) carry(ctx context.Context, nc net.Conn) error {
 		return nil
 	case handshake.ManyCalls:
 		return d.carryMany(ctx, c)
+	case handshake.Traffic:
+		if d.Traffic != nil {
+			return d.Traffic(ctx, c)
+		}
 	}
 	_ = c.Close()
 	return errUnknown

@@ -3,7 +3,8 @@
 
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
-// it that it needs, as `sandpit-agent serve FILE` in any container, and as `sandpit-agent relay SOCKET` beside such a one; see package plain.
+// it that it needs, as `sandpit-agent serve FILE` in any container, and beside such a one as `sandpit-agent relay SOCKET`
+// and, for a moment, as `sandpit-agent step NAME`; see package plain.
 package main
 
 import (
@@ -42,8 +43,10 @@ func told(word, arg string) {
 		err = plain.Serve(context.Background(), arg)
 	case "relay":
 		err = plain.Relay(context.Background(), arg)
+	case "step":
+		err = plain.Step(arg)
 	default:
-		err = fmt.Errorf("%q is neither \"serve\" nor \"relay\"", word)
+		err = fmt.Errorf("%q is none of \"serve\", \"relay\" and \"step\"", word)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)

@@ -8,7 +8,6 @@ package steer
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +19,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/cleanup"
+	"sandpit.dev/linux/destination"
+	"sandpit.dev/linux/route"
 )
 
 // port is where both sockets are bound, see the package comment.
@@ -105,16 +105,8 @@ func (s *Steering) begin() (err error) {
 		return err
 	}
 	undo.Add(func() { _ = s.udp.Close() })
-	if err := everything(unix.AF_INET, true); err != nil {
-		return fmt.Errorf("make all addresses local: %w", err)
-	}
-	err = everything(unix.AF_INET6, true)
-	if errors.Is(err, unix.EACCES) && switchOnIPv6() == nil { // it was off, here or on the whole host
-		err = everything(unix.AF_INET6, true)
-	}
-	// Where there is no IPv6 there is nothing to steer of it.
-	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("make all IPv6 addresses local: %w", err)
+	if err := route.EverythingOfBoth(); err != nil {
+		return err
 	}
 	undo.Release()
 	return nil
@@ -146,7 +138,7 @@ func (s *Steering) Read(b []byte) (n int, from, to netip.AddrPort, err error) {
 		if err != nil {
 			return 0, from, to, err
 		}
-		to, overflows := meant(oob[:o])
+		to, overflows := destination.Of(oob[:o])
 		if overflows != 0 { // it is told beside datagrams once there are some
 			s.lost += int64(overflows - s.overflows) // a counter of the kernel, which goes round
 			s.overflows = overflows
@@ -165,49 +157,10 @@ func (s *Steering) Lost() int64 {
 	return n
 }
 
-// meant is where a datagram was meant to go, by the messages beside it, not valid
-// where they do not say it; and how many there was no room for so far.
-func meant(oob []byte) (to netip.AddrPort, overflows uint32) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return to, 0
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
-			overflows = binary.NativeEndian.Uint32(m.Data)
-			continue
-		}
-		switch a, _ := unix.ParseOrigDstAddr(&m); a := a.(type) {
-		case *unix.SockaddrInet4:
-			to = netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
-		case *unix.SockaddrInet6:
-			to = netip.AddrPortFrom(netip.AddrFrom16(a.Addr).Unmap(), uint16(a.Port))
-		}
-	}
-	return to, overflows
-}
-
 // Answer sends a datagram from port 53 of an address that the sandbox sent one to.
 func (s *Steering) Answer(b []byte, from netip.Addr, to netip.AddrPort) error {
-	var oob []byte
-	if from.Is4() {
-		oob = control(unix.SOL_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
-		(*unix.Inet4Pktinfo)(unsafe.Pointer(&oob[unix.CmsgLen(0)])).Spec_dst = from.As4()
-	} else {
-		oob = control(unix.SOL_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
-		(*unix.Inet6Pktinfo)(unsafe.Pointer(&oob[unix.CmsgLen(0)])).Addr = from.As16()
-	}
-	_, _, err := s.udp.WriteMsgUDPAddrPort(b, oob, to)
+	_, _, err := s.udp.WriteMsgUDPAddrPort(b, destination.Source(from), to)
 	return err
-}
-
-// control makes a control message with room for size bytes.
-func control(level, kind int32, size int) []byte {
-	b := make([]byte, unix.CmsgSpace(size))
-	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
-	h.Level, h.Type = level, kind
-	h.SetLen(unix.CmsgLen(size))
-	return b
 }
 
 // Answering returns a socket of the namespace whose datagrams come from the address
@@ -230,8 +183,8 @@ func (s *Steering) Answering(from, to netip.AddrPort) (conn *net.UDPConn, err er
 func (s *Steering) Close() error {
 	s.once.Do(func() {
 		s.err = errors.Join(s.link.Close(), s.tcp.Close(), s.udp.Close(), within(s.netns, func() error {
-			_ = everything(unix.AF_INET6, false)
-			return everything(unix.AF_INET, false)
+			_ = route.Everything(unix.AF_INET6, false)
+			return route.Everything(unix.AF_INET, false)
 		}), s.netns.Close())
 	})
 	return s.err
@@ -309,13 +262,7 @@ func datagrams(port int) (*net.UDPConn, error) {
 			return err
 		}
 		outer := c.Control(func(fd uintptr) {
-			err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_RECVORIGDSTADDR, 1)
-			if err == nil {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1)
-			}
-			if err == nil && !strings.HasSuffix(network, "4") {
-				err = unix.SetsockoptInt(int(fd), unix.SOL_IPV6, unix.IPV6_RECVORIGDSTADDR, 1)
-			}
+			err = destination.Receive(int(fd), !strings.HasSuffix(network, "4"))
 		})
 		return cmp.Or(err, outer)
 	}}

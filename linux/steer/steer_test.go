@@ -305,14 +305,6 @@ func TestADescriptorInUseIsNotClosed(t *testing.T) {
 	}
 }
 
-func TestADatagramWithoutAGoal(t *testing.T) {
-	for _, oob := range [][]byte{nil, {1}, make([]byte, 16), []byte(strings.Repeat("\xff", 64))} {
-		if to, _ := meant(oob); to.IsValid() {
-			t.Errorf("%x is for %s", oob, to)
-		}
-	}
-}
-
 func BenchmarkOpen(b *testing.B) {
 	spaces := make([]*os.File, b.N)
 	for i := range spaces {

@@ -95,13 +95,18 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 // sweep removes and finishes what an earlier server which ended on its way left half done: containers
 // that filled a volume or took another's place, images without a name.
 func (d *Driver) sweep(ctx context.Context) error {
-	list, err := d.engine.ListContainers(ctx, d.ours(), labelRole+"="+roleAgent)
-	if err != nil {
-		return err
-	}
-	for _, c := range list {
-		if err := d.engine.RemoveContainer(ctx, c.ID); err != nil && !fault.Is(err, fault.NotFound) {
+	for _, role := range []string{roleAgent, roleStep} {
+		list, err := d.engine.ListContainers(ctx, d.ours(), labelRole+"="+role)
+		if err != nil {
 			return err
+		}
+		for _, c := range list {
+			if role == roleStep && (c.Labels[labelOf] == "" || c.Labels[labelOf] != c.ImageID) {
+				continue // of an image that somebody made of one
+			}
+			if err := d.engine.RemoveContainer(ctx, c.ID); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
 		}
 	}
 	if err := d.sweepReaders(ctx); err != nil {

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/handshake"
-	"sandpit.dev/agent/mux"
 	"sandpit.dev/fault"
 )
 
@@ -38,9 +37,9 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 		return nil, fault.New(fault.Unavailable, "somebody paused the container of sandbox %s", i.id).
 			WithRemedy("docker unpause %s", i.d.containerName(i.id))
 	case key == nil:
-		return nil, fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
+		return nil, i.keyLost()
 	case calls != nil:
-		return i.dialStream(ctx, calls)
+		return i.dialStream(ctx, calls.DialContext)
 	case paused:
 		nc, err := i.reach(ctx)
 		if err != nil {
@@ -49,6 +48,10 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 		return &later{Conn: nc, key: key}, nil
 	}
 	return (&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.OneCall}).DialContext(ctx)
+}
+
+func (i *Instance) keyLost() error {
+	return fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
 }
 
 // errFreezing is why a stream does not begin now.
@@ -80,7 +83,7 @@ const streamPatience = 10 * time.Second
 
 // dialStream opens one of many connections over a stream that the Engine carries. The stream of an
 // agent that does not listen yet ends at once.
-func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn, error) {
+func (i *Instance) dialStream(ctx context.Context, dial func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	down, err := i.life()
 	if err != nil {
 		return nil, err
@@ -93,7 +96,7 @@ func (i *Instance) dialStream(ctx context.Context, calls *mux.Dialer) (net.Conn,
 		var conn net.Conn
 		err := errFreezing
 		if !held {
-			conn, err = calls.DialContext(ctx)
+			conn, err = dial(ctx)
 			i.streams.RUnlock()
 		}
 		if err == nil {

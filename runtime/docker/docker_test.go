@@ -89,6 +89,8 @@ func TestDriver(t *testing.T) {
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
 		{"WhereNoProcessIsLeft", noProcessLeft},
+		{"TrafficThroughAnAgent", agentTraffic},
+		{"TrafficOfAnEngineElsewhere", trafficElsewhere},
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
 		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), away, ended) }},
 		{"WhatAnImageHasArrivesAsItIs", filesArrive},
@@ -105,8 +107,9 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must:  []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Volumes},
-				Lacks: append(lacks(), runtime.Network, runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
+				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes},
+				Lacks:     append(lacks(), runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
+				Otherwise: otherwise(),
 			}
 		}, append(mostOfVolumes(), "Pause", "Resize", "Meter", "Concurrency", "Snapshots")...) // no stream has a part in them, but that no new one begins while a container is paused
 	})
@@ -131,18 +134,23 @@ func mostOfVolumes() []string {
 	return out
 }
 
+// otherwise are the attempts that have other outcomes in an Engine's container than on the native runtime.
+func otherwise() map[string]runtimetest.Otherwise {
+	return map[string]runtimetest.Otherwise{
+		"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
+	}
+}
+
 // conforms runs the suite but for the groups in without.
 func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ...string) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir, namespace := t.TempDir(), newNamespace()
 		return runtimetest.Harness{
 			Image: image, Coarse: coarse,
-			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
-			Lacks: lacks(),
-			Otherwise: map[string]runtimetest.Otherwise{
-				"leave for another network": {Want: "REFUSED EPERM or REFUSED ENOSYS", Why: "the Engine's filter says of clone3, whose flags no filter sees, that there is none"},
-			},
+			Open:      func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+			Must:      []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
+			Lacks:     lacks(),
+			Otherwise: otherwise(),
 		}
 	}, without...)
 }

@@ -161,6 +161,7 @@ func (i *Instance) heard(ctx context.Context, e engineapi.Event) error {
 		i.frozen = !i.paused
 	case actionUnpause:
 		i.frozen = false
+		i.thawLocked()
 	}
 	i.mu.Unlock()
 	switch e.Action {

@@ -39,9 +39,10 @@ type Instance struct {
 	down      chan struct{} // closed when it is down; nil: it never was up here
 	last      runtime.Exit  // why it is down
 	stopping  bool
-	paused    bool // by Pause
-	frozen    bool // by somebody else
-	pauses    int  // events of that which are still to come, and are a commit's or of Pause
+	paused    bool          // by Pause
+	frozen    bool          // by somebody else
+	thawed    chan struct{} // closed when it is neither any more, or down; nil: nobody waits for that
+	pauses    int           // events of that which are still to come, and are a commit's or of Pause
 	oom       time.Time
 	removed   bool
 	note      string         // what the last start says of that
@@ -205,6 +206,7 @@ func (i *Instance) ended(exit runtime.Exit) {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
 	}
 	i.up, i.last, i.paused, i.frozen = false, exit, false, false
+	i.thawLocked()
 	close(i.down)
 	if i.calls != nil {
 		_ = i.calls.Close() // nobody answers there any more

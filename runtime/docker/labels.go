@@ -36,6 +36,7 @@ const (
 const (
 	roleAgent = "agent" // of the volume with the agent, and of the container that fills it
 	roleDisk  = "disk"  // of a container that never runs, of which a disk is read
+	roleStep  = "step"  // of a container that makes sockets in a sandbox's network
 )
 
 // containerName is what people see. Containers are never looked for by it.

@@ -25,9 +25,12 @@ import (
 
 var _ runtime.Networker = (*Instance)(nil)
 
-// Steer brings the container's traffic to the server from outside, through its network namespace. That
-// has a loopback and nothing else, and each start makes a new one.
+// Steer brings the container's traffic to the server from outside, through its network namespace, or through the
+// agent where that is reached by streams. The namespace has a loopback and nothing else, and each start makes a new one.
 func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
+	if i.d.stream {
+		return i.bringTraffic(ctx)
+	}
 	if err := i.d.unsteered(); err != nil {
 		return nil, err
 	}
@@ -48,7 +51,7 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	defer func() { _ = netns.Close() }()
 	if err := steer.Confined(netns); err != nil {
 		if f := fault.As(err); f != nil && f.Code == fault.Conflict {
-			return nil, f.WithRemedy("somebody gave its container a network: docker network disconnect NETWORK %s", i.d.containerName(i.id))
+			return nil, f.WithRemedy(disconnect, i.d.containerName(i.id))
 		}
 		return nil, err
 	}
@@ -58,6 +61,8 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	}
 	return runtime.FromKernel(s), nil
 }
+
+const disconnect = "somebody gave its container a network: docker network disconnect NETWORK %s"
 
 // openNamespace opens a namespace of what listens at the agent's socket. By number the kernel says who
 // that is: the Engine's numbers may be those of another namespace of processes. Only what is in the
@@ -139,17 +144,8 @@ func apart(runtime string) error {
 // unsteered says why no traffic of containers can come to the server, as far as this side of the Engine
 // shows; nil: it can.
 func (d *Driver) unsteered() error {
-	const remedy = "ask for a sandbox without a network, or use the native runtime"
-	no := func(format string, args ...any) error {
-		return fault.New(fault.Unsupported, format, args...).WithRemedy(remedy)
-	}
-	switch {
-	case d.stream:
-		return no("the network of containers is behind the Engine at %s, which shares no files with the server: their traffic cannot be brought to it", d.engine.Host())
-	case !sharesKernel(d.runtime):
+	if !sharesKernel(d.runtime) {
 		return apart(d.runtime)
-	case os.Geteuid() != 0:
-		return fault.New(fault.Unsupported, "the server is not root, and enters no network of a container").WithRemedy("run it as root, or " + remedy)
 	}
 	return nil
 }
@@ -157,7 +153,7 @@ func (d *Driver) unsteered() error {
 // unseen says that the Engine's processes are in a namespace that is not below the server's.
 func (d *Driver) unseen() error {
 	return fault.New(fault.Unsupported, "the server does not see the processes of the Engine at %s, and so enters none of its containers", d.engine.Host()).
-		WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host)")
+		WithRemedy("run the server outside of containers, or with the host's processes (docker run --pid host), or set docker.stream: true")
 }
 
 // brings is unsteered with what only a trial and the Engine tell.
@@ -167,6 +163,9 @@ func (d *Driver) brings(ctx context.Context, info engineapi.Info) error {
 	}
 	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
 		return apart(info.DefaultRuntime)
+	}
+	if d.stream {
+		return nil // whether the Engine's kernel can is seen by the first step
 	}
 	if err := d.seesEngine(ctx); err != nil {
 		return err

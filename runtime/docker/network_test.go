@@ -205,25 +205,18 @@ time.sleep(600)`}})
 
 // Where no traffic can come to the server it says why, before anything is made and when it is asked for.
 func withoutNetworks(t *testing.T, h *dockerdtest.Host) {
-	d := openWith(t, docker.Options{Dir: t.TempDir(), Namespace: newNamespace(), Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
-	defer func() { _ = d.Close() }()
-	caps, err := d.Probe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := caps[runtime.Network]; fault.Of(err) != fault.Unsupported || !strings.Contains(err.Error(), "shares no files") || fault.As(err).Remedy == "" {
-		t.Errorf("over streams: %v", err)
-	}
 	for _, name := range []string{"runsc", "kata-runtime"} {
-		d := openWith(t, docker.Options{Dir: t.TempDir(), Namespace: newNamespace(), Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Runtime: name})
-		caps, err := d.Probe(t.Context())
-		if err != nil {
-			t.Fatal(err)
+		for _, stream := range []bool{false, true} {
+			d := openWith(t, docker.Options{Dir: t.TempDir(), Namespace: newNamespace(), Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Runtime: name, Stream: stream})
+			caps, err := d.Probe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := caps[runtime.Network]; fault.Of(err) != fault.Unsupported || !strings.Contains(err.Error(), name) || fault.As(err).Remedy == "" {
+				t.Errorf("of %s: %v", name, err)
+			}
+			_ = d.Close()
 		}
-		if err := caps[runtime.Network]; fault.Of(err) != fault.Unsupported || !strings.Contains(err.Error(), name) {
-			t.Errorf("of %s: %v", name, err)
-		}
-		_ = d.Close()
 	}
 	// As in a container to which the Engine's socket was given, and not the host's processes.
 	inside := exec.Command(os.Args[0])

@@ -104,9 +104,31 @@ func (i *Instance) resume(ctx context.Context) error {
 	}
 	i.mu.Lock()
 	i.paused, i.frozen = false, false
+	i.thawLocked()
 	i.mu.Unlock()
 	i.continueAgent(ctx)
 	return nil
+}
+
+// thawLocked wakes who waits until the container is not frozen.
+func (i *Instance) thawLocked() {
+	if i.thawed != nil {
+		close(i.thawed)
+		i.thawed = nil
+	}
+}
+
+// whenThawed returns what is closed once the container is not frozen any more, or down; nil: it is not frozen.
+func (i *Instance) whenThawed() <-chan struct{} {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if !i.up || !i.paused && !i.frozen {
+		return nil
+	}
+	if i.thawed == nil {
+		i.thawed = make(chan struct{})
+	}
+	return i.thawed
 }
 
 // Paused reports whether Pause froze it.

@@ -100,10 +100,14 @@ func (i *Instance) setKey(key *handshake.Key) {
 	if !i.d.stream {
 		return
 	}
-	container := i.container
-	i.calls = mux.NewDialer((&handshake.Dialer{Key: key, What: handshake.ManyCalls, Dial: func(ctx context.Context) (net.Conn, error) {
+	i.calls = mux.NewDialer(i.streamsTo(i.container, key, handshake.ManyCalls))
+}
+
+// streamsTo returns what opens streams to the agent in a container.
+func (i *Instance) streamsTo(container string, key *handshake.Key, what handshake.Carries) func(context.Context) (net.Conn, error) {
+	return (&handshake.Dialer{Key: key, What: what, Dial: func(ctx context.Context) (net.Conn, error) {
 		return i.d.engine.Exec(ctx, container, insideProgram, "relay", insideRun+"/"+socketFile)
-	}}).DialContext)
+	}}).DialContext
 }
 
 // readKey finds the key that an earlier server gave the agent.

@@ -14,5 +14,8 @@
 // root, no command is, and there is nothing but a socket, which is refused to all other users, the kernel
 // vouches for who connects, and the key may be missing.
 //
+// [Step] makes the sockets that a sandbox's traffic comes to, beside the agent, which has no right to; see package
+// agent/traffic.
+//
 // [Relay] reaches the socket from a program beside the agent, whose input and output somebody carries.
 package plain

@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/traffic"
 	"sandpit.dev/agent/wire"
 )
 
@@ -114,6 +115,7 @@ func (c *Config) serve(ctx context.Context, s *server.Server, listeners []net.Li
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	door := serve.New(c.Key)
+	door.Traffic = traffic.NewAgent().Carry
 	ended := make(chan error)
 	ways := 1
 	go func() { ended <- s.Serve(ctx, door) }()

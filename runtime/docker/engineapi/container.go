@@ -143,6 +143,9 @@ type Inspected struct {
 	Config     Config
 	HostConfig HostConfig
 	Mounts     []struct{ Type, Name, Source, Destination string }
+
+	// NetworkSettings has the networks that it is connected to, by name.
+	NetworkSettings struct{ Networks map[string]struct{} }
 }
 
 // Listed is a container in a list.

@@ -3,10 +3,11 @@
 
 //go:build linux
 
-package steer
+package route
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -20,10 +21,10 @@ const loopback = 1
 // order is that of the numbers in messages to the kernel.
 var order = binary.NativeEndian
 
-// everything makes all addresses of a family local to the calling thread's
+// Everything makes all addresses of a family local to the calling thread's
 // namespace, or no longer. What is sent comes from the family's own loopback
 // address: answers to it then pass as local.
-func everything(family uint8, local bool) error {
+func Everything(family uint8, local bool) error {
 	from := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if family == unix.AF_INET6 {
 		from = netip.IPv6Loopback()
@@ -52,6 +53,22 @@ func everything(family uint8, local bool) error {
 	m = append(m, source...)
 	order.PutUint32(m, uint32(len(m)))
 	return ask(m)
+}
+
+// EverythingOfBoth makes all addresses of IPv4 and IPv6 local to the calling thread's namespace. Where the
+// kernel has no IPv6, there is nothing of it to make local.
+func EverythingOfBoth() error {
+	if err := Everything(unix.AF_INET, true); err != nil {
+		return fmt.Errorf("make all addresses local: %w", err)
+	}
+	err := Everything(unix.AF_INET6, true)
+	if errors.Is(err, unix.EACCES) && switchOnIPv6() == nil { // it was off, here or on the whole host
+		err = Everything(unix.AF_INET6, true)
+	}
+	if err != nil && !errors.Is(err, unix.EAFNOSUPPORT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("make all IPv6 addresses local: %w", err)
+	}
+	return nil
 }
 
 // switchOnIPv6 enables IPv6 in the calling thread's network namespace, where its maker disabled it. The
