@@ -149,8 +149,7 @@ type sessionNetwork struct {
 	since   time.Time
 }
 
-// waitingNews is how many refusals wait to be recorded as events; the journal
-// has those that find no room, too.
+// waitingNews is how many refusals wait to be recorded as events; the journal has those that find no room, too.
 const waitingNews = 64
 
 // openNetwork makes the instance's network what p says, at once. After an error it has none.
@@ -212,10 +211,12 @@ func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.Net
 	e.group.Spawn(func(context.Context) {
 		defer close(done)
 		defer share.Close()
-		defer end()
 		var recorder sync.WaitGroup
 		recorder.Go(func() { e.recordRefusals(gctx, b.entry, news) })
 		gate.Serve(gctx, traffic)
+		if gctx.Err() == nil { // what carried it broke: it is set up again
+			e.later(b.entry)
+		}
 		end()
 		recorder.Wait()
 	})
@@ -259,8 +260,7 @@ func (e *Engine) reopenNetwork(ctx context.Context, b held, l *session) {
 	}
 }
 
-// recordRefusals appends an event for each thing that was refused for the first time,
-// until ctx is done.
+// recordRefusals appends an event for each thing that was refused for the first time, until ctx is done.
 func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egress.Entry) {
 	for {
 		var batch []*egress.Entry
