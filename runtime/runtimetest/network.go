@@ -28,6 +28,7 @@ func network(t *testing.T, s *suite) {
 	t.Run("NeighboursAreNotReached", func(t *testing.T) { networkNeighbours(t, s) })
 	t.Run("NoWayAround", func(t *testing.T) { networkAttacks(t, s) })
 	t.Run("NothingGetsOutUnseen", func(t *testing.T) { networkStrike(t, s) })
+	t.Run("ASecretIsPutInOnTheWay", func(t *testing.T) { networkSecret(t, s) })
 	t.Run("OneThatIsDown", func(t *testing.T) {
 		b := s.create(t, s.spec())
 		if err := b.Stop(t.Context(), 0); err != nil {
