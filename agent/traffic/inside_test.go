@@ -57,6 +57,7 @@ func TestMain(m *testing.M) {
 
 // serve is an agent whose connections need no key.
 func serve(path string) error {
+	endWithInput()
 	if err := up("lo"); err != nil {
 		return err
 	}
@@ -77,10 +78,7 @@ func serve(path string) error {
 
 // crowd gives files to whoever waits at an abstract socket of the namespace, and takes what it gets.
 func crowd() error {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
+	endWithInput()
 	for {
 		list, err := os.ReadFile("/proc/net/unix")
 		if err != nil {
@@ -106,6 +104,14 @@ func crowd() error {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// endWithInput has this process end with whoever started it, however that ends.
+func endWithInput() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
 }
 
 func up(name string) error {
@@ -140,6 +146,9 @@ func newBox(t *testing.T) *box {
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNET}
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe()
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
