@@ -124,5 +124,6 @@ func (i *Instance) stillFrozen(ctx context.Context) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.frozen = false
+	i.thawLocked()
 	return false
 }
