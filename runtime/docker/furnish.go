@@ -31,48 +31,24 @@ func (d *Driver) movingTag(id sandbox.ID) string { return d.namespace + "-" + st
 
 func (d *Driver) movingRef(id sandbox.ID) string { return movingRepository + ":" + d.movingTag(id) }
 
-// furnish returns an image with places for volumes: the one that is given, or one made of it, which done
-// releases. Directories of volumes that are to be mounted are made, and what no sandbox had before becomes
+// furnish returns an image with places for volumes: the one that is given, or one made of it, which
+// release lets go of. Directories of volumes that are to be mounted are made, and what no sandbox had before becomes
 // the user's.
-func (d *Driver) furnish(ctx context.Context, id sandbox.ID, image string, mounts []sandbox.Mount) (_ string, done func(), err error) {
-	var wholes []engineapi.Mount
-	at := make([]string, len(mounts)) // where a volume is in the container, if something is to be done in it
-	for n, m := range mounts {
-		if m.Sub != "" || d.isFresh(m.Volume) {
-			at[n] = insideVolume(n)
-			wholes = append(wholes, engineapi.Mount{Type: "volume", Source: d.engineVolume(m.Volume), Target: at[n], Volume: &engineapi.VolumeOptions{NoCopy: true}})
-		}
-	}
-	container, remove, err := d.reader(ctx, image, wholes...)
+func (d *Driver) furnish(ctx context.Context, id sandbox.ID, image string, mounts []sandbox.Mount) (_ string, release func(), err error) {
+	v, at, done, err := d.visit(ctx, image, mounts)
 	if err != nil {
 		return "", nil, err
 	}
-	defer remove()
-	v := &visit{d: d, container: container, seen: map[string]fs.FileMode{}}
+	defer done()
 	for n, m := range mounts {
-		if at[n] == "" {
-			continue
+		if at[n] != "" {
+			if err := d.hand(ctx, v, m.Volume, at[n]); err != nil {
+				return "", nil, err
+			}
 		}
-		if err := d.hand(ctx, v, m.Volume, at[n]); err != nil {
-			return "", nil, err
-		}
-		if m.Sub == "" {
-			continue
-		}
-		missing, err := v.missing(ctx, at[n], m.Sub)
-		if err == nil {
-			err = v.mkdir(ctx, missing)
-		}
-		if asBlocked(err, new(*mount.Blocked)) {
-			return "", nil, blockedAt(m.Sub, fmt.Sprintf("no directory of volume %s can be mounted", m.Volume))
-		}
-		if err != nil && ctx.Err() == nil { // an Engine says little of what changes while it looks
-			err = fault.Wrap(fault.Unavailable, err, "the directory %s of volume %s cannot be mounted now: %s", sandbox.Clip(m.Sub, 80), m.Volume, fault.As(err).Message).
-				WithRemedy("try again; if a sandbox keeps changing what is on the way to it, stop that first")
-		}
-		if err != nil {
-			return "", nil, err
-		}
+	}
+	if err := v.makeParts(ctx, mounts, at); err != nil {
+		return "", nil, err
 	}
 	var places []directory
 	for _, m := range mounts {
@@ -93,13 +69,62 @@ func (d *Driver) furnish(ctx context.Context, id sandbox.ID, image string, mount
 	if err := v.mkdir(ctx, places); err != nil {
 		return "", nil, err
 	}
-	made, err := d.engine.CommitContainer(ctx, container, engineapi.Commit{Repository: movingRepository, Tag: d.movingTag(id), Labels: map[string]string{
+	made, err := d.engine.CommitContainer(ctx, v.container, engineapi.Commit{Repository: movingRepository, Tag: d.movingTag(id), Labels: map[string]string{
 		labelServer: d.namespace, labelSnapshot: string(id), labelOf: image, labelSandbox: "", labelPolicy: "", labelRole: "", labelMounts: "",
 	}})
 	if err != nil {
 		return "", nil, err
 	}
 	return made, func() { d.releaseMoving(ctx, id) }, nil
+}
+
+// visit makes a container to look at an image, and into volumes: those of which a directory is to be
+// mounted, and those that no sandbox had, are at their paths of at.
+func (d *Driver) visit(ctx context.Context, image string, mounts []sandbox.Mount) (v *visit, at []string, done func(), err error) {
+	var wholes []engineapi.Mount
+	at = make([]string, len(mounts))
+	for n, m := range mounts {
+		if m.Sub != "" || d.isFresh(m.Volume) {
+			at[n] = insideVolume(n)
+			wholes = append(wholes, engineapi.Mount{Type: "volume", Source: d.engineVolume(m.Volume), Target: at[n], Volume: &engineapi.VolumeOptions{NoCopy: true}})
+		}
+	}
+	container, done, err := d.reader(ctx, image, wholes...)
+	return d.visitOf(container), at, done, err
+}
+
+func (d *Driver) visitOf(container string) *visit {
+	return &visit{d: d, container: container, seen: map[string]fs.FileMode{}}
+}
+
+// makeParts makes the directories of volumes that are to be mounted.
+func (v *visit) makeParts(ctx context.Context, mounts []sandbox.Mount, at []string) error {
+	for n, m := range mounts {
+		if m.Sub == "" {
+			continue
+		}
+		missing, err := v.missing(ctx, at[n], m.Sub)
+		if err == nil {
+			err = v.mkdir(ctx, missing)
+		}
+		if err != nil {
+			return v.notPart(ctx, m, err)
+		}
+	}
+	return nil
+}
+
+// notPart says why a directory of a volume cannot be mounted. An Engine says little of what changes while
+// it looks.
+func (v *visit) notPart(ctx context.Context, m sandbox.Mount, err error) error {
+	switch {
+	case asBlocked(err, new(*mount.Blocked)):
+		return blockedAt(m.Sub, fmt.Sprintf("no directory of volume %s can be mounted", m.Volume))
+	case ctx.Err() != nil:
+		return err
+	}
+	return fault.Wrap(fault.Unavailable, err, "the directory %s of volume %s cannot be mounted now: %s", sandbox.Clip(m.Sub, 80), m.Volume, fault.As(err).Message).
+		WithRemedy("try again; if a sandbox keeps changing what is on the way to it, stop that first")
 }
 
 // makes reports whether the directories that are missing for a mount are to be made here: the Engine makes

@@ -7,10 +7,12 @@ import (
 	"os"
 	"testing"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/internal/dockerd/dockerdtest"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/runtimetest"
+	"sandpit.dev/sandbox"
 )
 
 // Podman's service speaks the Engine's API, and takes containers, archives, events and streams its own way.
@@ -20,6 +22,20 @@ func TestPodman(t *testing.T) {
 	image := lendPython(t, h)
 	t.Run("ContainersInOtherHands", func(t *testing.T) { otherHands(t, newPlace(t, h)) })
 	t.Run("WhatAnImageHasArrivesAsItIs", func(t *testing.T) { filesArrive(t, newPlace(t, h)) })
+	t.Run("VolumesAreRefused", func(t *testing.T) {
+		p := newPlace(t, h)
+		spec := p.spec()
+		spec.Mounts = []sandbox.Mount{{Volume: sandbox.NewID(), Path: "/workspace/data"}}
+		_, err := p.driver.Create(t.Context(), spec)
+		for what, err := range map[string]error{"CreateVolume": p.driver.CreateVolume(t.Context(), sandbox.NewID(), 0), "Create with one": err} {
+			if fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if ids := p.volumes(); len(ids) != 0 {
+			t.Errorf("the volumes are %v", ids)
+		}
+	})
 	t.Run("Conformance", func(t *testing.T) { // a stop takes Podman twenty seconds in its namespace here: the rest is in TestSoakPodman
 		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter")
 	})

@@ -5,7 +5,6 @@ package docker
 
 import (
 	"context"
-	"io/fs"
 	"strings"
 
 	"sandpit.dev/fault"
@@ -32,7 +31,7 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 		return err
 	}
 	// What is in the way is seen before the disk is copied; under an earlier volume the copy shows it.
-	v := &visit{d: i.d, container: c.ID, seen: map[string]fs.FileMode{}}
+	v := i.d.visitOf(c.ID)
 	same := mountsLabel(spec.Mounts) == c.Config.Labels[labelMounts]
 	var places []directory // somebody moved away
 	for _, m := range spec.Mounts {
@@ -50,10 +49,40 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 			places = append(places, missing...)
 		}
 	}
-	if same {
-		return v.mkdir(ctx, places)
+	if !same {
+		return i.rebuild(ctx, c, spec)
 	}
-	return i.rebuild(ctx, c, spec)
+	if err := v.mkdir(ctx, places); err != nil {
+		return err
+	}
+	return i.remakeParts(ctx, v, c, spec.Mounts)
+}
+
+// remakeParts makes the directories of volumes that were removed since they were mounted last.
+func (i *Instance) remakeParts(ctx context.Context, v *visit, c engineapi.Inspected, mounts []sandbox.Mount) error {
+	gone := false
+	for n, m := range mounts {
+		switch {
+		case m.Sub == "" || gone:
+		case !hasMount(c, insideVolume(n)): // the Engine's part shows no more than itself
+			gone = true
+		default:
+			missing, err := v.missing(ctx, insideVolume(n), m.Sub)
+			if err != nil {
+				return v.notPart(ctx, m, err)
+			}
+			gone = len(missing) > 0
+		}
+	}
+	if !gone {
+		return nil
+	}
+	other, at, done, err := i.d.visit(ctx, c.Image, mounts)
+	if err != nil {
+		return err
+	}
+	defer done()
+	return other.makeParts(ctx, mounts, at)
 }
 
 // covered reports whether a path is below a volume's place.

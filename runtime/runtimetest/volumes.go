@@ -212,6 +212,18 @@ func volumeSub(t *testing.T, s *suite) {
 			}
 		}
 	}
+	if err := again.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	all.ok("mv data/a data/old")
+	spec := s.with(sub)
+	spec.ID = again.Handle().ID
+	if err := again.Start(t.Context(), spec); err != nil {
+		t.Fatalf("Start with a part that somebody moved away: %v", err)
+	}
+	if got := again.ok("ls -A part; touch part/x") + all.ok("ls -A data/a/b; rm -r data/a; mv data/old data/a"); got != "x" {
+		t.Errorf("a part that was made anew: got %q", got)
+	}
 	both := at("rest", id)
 	both.Sub = "a"
 	if got := s.create(t, s.with(sub, both)).ok("cat part/file rest/b/file; ls rest"); got != "deep\ndeep\nb\nsecret" {
