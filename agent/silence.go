@@ -241,3 +241,10 @@ func (s *stream) detach() bool {
 	}
 	return true
 }
+
+// attach binds a stream that was detached to a context again.
+func (s *stream) attach(ctx context.Context) {
+	_ = s.SetDeadline(time.Time{})
+	s.ctx, s.guarded, s.reads, s.writes = ctx, true, false, false
+	s.stop = context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
+}

@@ -133,8 +133,8 @@ type Exit struct {
 	Detail string        // the evidence, for people
 }
 
-// Tracker is implemented by instances whose host can find which files a command changed, at a
-// cost that does not grow with the tree.
+// Tracker is implemented by instances for which somebody can tell which files a command changed. Where the
+// cost grows with the tree, it has a bound: a tree that is too large is answered at once, and not as complete.
 type Tracker interface {
 	// Track opens a window on the directory dir (absolute, inside). Several
 	// windows at once are fine; each sees every change made while it is open.

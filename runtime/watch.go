@@ -31,7 +31,8 @@ type Watch interface {
 	// Next waits for events and returns them in order. Events that a slow caller, or the host,
 	// could not keep are counted in one of type dropped. It fails when ctx is done; and, after
 	// the last event, with fault.NotFound when the directory was removed or moved away, with
-	// fault.State when the instance went down or the watch was closed.
+	// fault.State when the instance went down or the watch was closed, with fault.Exhausted when
+	// there are more directories below it than the driver can watch.
 	Next(ctx context.Context) ([]sandbox.FileEvent, error)
 
 	// Close ends the watch. Calling it twice is fine.

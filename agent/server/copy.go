@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -65,7 +66,7 @@ func (c *copier) file(src int, from string, dst int, to string) error {
 	var st unix.Stat_t
 	var err error
 	c.v.Do(func() {
-		in, err = openat2(src, from, unix.OpenHow{
+		in, err = dirs.Openat2(src, from, unix.OpenHow{
 			Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 			Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 		})

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/fault"
 )
 
@@ -33,7 +34,7 @@ func fileFault(v View, verb, p string, err error) error {
 		return false
 	}
 	switch {
-	case is(errPseudo):
+	case is(dirs.ErrPseudo):
 		return fault.New(fault.Denied, "%s: %q is on a file system of the kernel's; only files of the sandbox can be used this way", verb, p).
 			WithRemedy("run a command, for example cat, to see it")
 	case is(unix.ENOENT):

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -32,7 +33,7 @@ func leftWord(err error) string {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return "the user may not"
-	case errors.Is(err, errPseudo):
+	case errors.Is(err, dirs.ErrPseudo):
 		return "it is on a file system of the kernel's"
 	case errors.Is(err, unix.ENOENT):
 		return "there is nothing"

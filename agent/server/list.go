@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -80,7 +81,7 @@ func (s *Server) openListed(p string) (fd int, st unix.Stat_t, err error) {
 	if err != nil {
 		return -1, st, err
 	}
-	if err = checkStorage(fd); err == nil {
+	if err = dirs.CheckStorage(fd); err == nil {
 		err = unix.Fstat(fd, &st)
 	}
 	if err != nil {

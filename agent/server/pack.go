@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/glob"
@@ -249,12 +250,12 @@ func (k *packer) below(dir *os.File, full string, f *packed) (below *os.File, er
 		if f.target != "" {
 			fd, f.st, err = k.s.openListed(full + "/" + f.name)
 		} else {
-			fd, err = openat2(int(dir.Fd()), f.name, unix.OpenHow{
+			fd, err = dirs.Openat2(int(dir.Fd()), f.name, unix.OpenHow{
 				Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 				Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 			})
 			if err == nil {
-				if err = checkStorage(fd); err == nil {
+				if err = dirs.CheckStorage(fd); err == nil {
 					err = unix.Fstat(fd, &f.st)
 				}
 				if err != nil {

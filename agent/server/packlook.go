@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server/dirs"
 )
 
 // look opens and reads the first of some names, as many as the arena has room for, and returns
@@ -73,7 +75,7 @@ func (k *packer) stat(dir int, full string, f *packed) error {
 			return err
 		}
 		defer unix.Close(look)
-		if err := checkStorage(look); err != nil {
+		if err := dirs.CheckStorage(look); err != nil {
 			return err
 		}
 		f.target = f.name // it is opened by its path

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -48,9 +49,6 @@ func split(p string) (dir, name string) {
 	return dir, name
 }
 
-// errPseudo is a path on a file system that is not storage.
-var errPseudo = errors.New("on a file system of the kernel's")
-
 // open opens a path as a program of the view's user would, but through no magic
 // link and, where the server's root is not "/", not out of it. It runs within Do.
 func (s *Server) open(p string, flags int) (int, error) {
@@ -71,18 +69,7 @@ func (s *Server) open(p string, flags int) (int, error) {
 		at = root
 		how.Resolve |= unix.RESOLVE_IN_ROOT
 	}
-	return openat2(at, p, how)
-}
-
-// openat2 repeats what the kernel gives up for a rename that came in between.
-func openat2(at int, p string, how unix.OpenHow) (int, error) {
-	for range 100 {
-		fd, err := unix.Openat2(at, p, &how)
-		if err != unix.EAGAIN && err != unix.EINTR {
-			return fd, err
-		}
-	}
-	return -1, unix.EAGAIN
+	return dirs.Openat2(at, p, how)
 }
 
 // openDir opens the directory of a path for use with the *at calls, and refuses
@@ -93,37 +80,12 @@ func (s *Server) openDir(p string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	if err := checkStorage(fd); err != nil {
+	if err := dirs.CheckStorage(fd); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
-
-// checkStorage refuses what lies on a file system of the kernel's own.
-func checkStorage(fd int) error {
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err != nil {
-		return err
-	}
-	switch int64(st.Type) {
-	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC,
-		unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC,
-		unix.PSTOREFS_MAGIC, unix.EFIVARFS_MAGIC, unix.BPF_FS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC,
-		unix.BINFMTFS_MAGIC, unix.NSFS_MAGIC, unix.PIPEFS_MAGIC, unix.SOCKFS_MAGIC, unix.ANON_INODE_FS_MAGIC,
-		unix.RDTGROUP_SUPER_MAGIC, unix.XENFS_SUPER_MAGIC, unix.USBDEVICE_SUPER_MAGIC, unix.BDEVFS_MAGIC,
-		configfsMagic, fusectlMagic, mqueueMagic:
-		return errPseudo
-	}
-	return nil
-}
-
-// Magic numbers that x/sys does not name.
-const (
-	configfsMagic = 0x62656570
-	fusectlMagic  = 0x65735543
-	mqueueMagic   = 0x19800202
-)
 
 // workDir opens a command's working directory, and checks that it may be entered.
 // The child enters the descriptor: the path may lead elsewhere by then, when

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -43,7 +44,7 @@ func checkRegular(fd int, p string, st *unix.Stat_t) error {
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return checkStorage(fd)
+		return dirs.CheckStorage(fd)
 	case unix.S_IFDIR:
 		return unix.EISDIR
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -103,7 +104,7 @@ func (t *treeRemover) open(at int, name string) (*os.File, error) {
 	var fd int
 	var err error
 	t.v.Do(func() {
-		fd, err = openat2(at, name, unix.OpenHow{
+		fd, err = dirs.Openat2(at, name, unix.OpenHow{
 			Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 			Resolve: unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH,
 		})

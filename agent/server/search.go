@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/glob"
@@ -242,7 +243,7 @@ func (x *search) order(rel []string) int {
 // meanwhile, and what is the kernel's, is an error.
 func (x *search) openAt(dir int, name string, flag int, dev uint64) (fd int, err error) {
 	x.v.Do(func() {
-		fd, err = openat2(dir, name, unix.OpenHow{
+		fd, err = dirs.Openat2(dir, name, unix.OpenHow{
 			Flags:   uint64(unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC | flag),
 			Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_BENEATH,
 		})
@@ -255,7 +256,7 @@ func (x *search) openAt(dir int, name string, flag int, dev uint64) (fd int, err
 	switch {
 	case err != nil:
 	case st.Dev != dev:
-		err = checkStorage(fd)
+		err = dirs.CheckStorage(fd)
 	}
 	if want := uint32(unix.S_IFREG); err == nil && flag&unix.O_DIRECTORY == 0 && st.Mode&unix.S_IFMT != want {
 		err = unix.EINVAL

@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/changed"
 	"sandpit.dev/agent/server/tree"
+	"sandpit.dev/agent/server/watched"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -98,6 +100,8 @@ type Server struct {
 	pause   suspension
 	syncer  syncer
 	sockets socketWatch
+	changed *changed.Tracker
+	watched *watched.Hub
 	reaper  reaper          // nothing, without Options.Reap
 	ctx     context.Context // ends with Close: it bounds the Server's own goroutines, no call
 	end     context.CancelFunc
@@ -137,6 +141,7 @@ func New(o Options) *Server {
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.syncer.srv = s
+	s.changed, s.watched = changed.New(s.everything()), watched.New(s.everything(), func(fn func()) { s.work.Go(fn) })
 	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = idleTask{burst: memoryBurst, quiet: memoryQuiet, do: func() bool { debug.FreeOSMemory(); return true }}
@@ -308,6 +313,10 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		ctx, done := c.until(ctx)
 		defer done()
 		return c.outcome(s.remove(ctx, req))
+	case wire.OpChanges:
+		return s.serveChanges(ctx, c, req)
+	case wire.OpWatch:
+		return s.serveWatch(ctx, c, req)
 	}
 	return fault.New(fault.Unsupported, "the sandbox's agent (version %s) does not know the operation %q", s.o.Version, clip(req.Op, 40)).
 		WithRemedy("stop and start the sandbox, so that it gets the current agent")

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/entry"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -198,7 +199,7 @@ func (u *unpacker) note(name string, err error) error {
 	}
 	for _, one := range []error{
 		unix.EACCES, unix.EPERM, unix.ENOTDIR, unix.EISDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG, unix.EEXIST, unix.ENOENT, unix.ENOTEMPTY,
-		unix.EINVAL, unix.EROFS, unix.EMLINK, unix.ETXTBSY, unix.EBUSY, unix.EFBIG, errPseudo,
+		unix.EINVAL, unix.EROFS, unix.EMLINK, unix.ETXTBSY, unix.EBUSY, unix.EFBIG, dirs.ErrPseudo,
 	} {
 		if errors.Is(err, one) {
 			u.leave(name, leftWord(err))
@@ -292,14 +293,14 @@ func (u *unpacker) remember(fd int) {
 // beneath opens a directory below another for use with the *at calls: behind no link that leads
 // out of that, and on no file system of the kernel's.
 func beneath(top int, dir string) (int, error) {
-	fd, err := openat2(top, dir, unix.OpenHow{
+	fd, err := dirs.Openat2(top, dir, unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
 	})
 	if err != nil {
 		return -1, err
 	}
-	if err := checkStorage(fd); err != nil {
+	if err := dirs.CheckStorage(fd); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}

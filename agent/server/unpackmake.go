@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/entry"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -42,7 +43,7 @@ func (u *unpacker) leaveDirs(name string) {
 			return
 		}
 		u.made = u.made[:len(u.made)-1]
-		fd, err := openat2(u.top, d.name, unix.OpenHow{
+		fd, err := dirs.Openat2(u.top, d.name, unix.OpenHow{
 			Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS,
 		})

@@ -91,6 +91,15 @@ const (
 	OpMove = "move"
 	// OpRemove: Path, User, Recursive. Reply, Done.
 	OpRemove = "remove"
+
+	// OpChanges: Path, of a directory. Reply when it was looked at. After the client's End it is
+	// looked at again: Items (arrays of ChangedFile), Done is a Changed. All files are told, whoever
+	// may read them.
+	OpChanges = "changes"
+	// OpWatch: Path, of a directory; Recursive. Reply when it is watched, then Items (arrays of
+	// FileEvent) until the client ends the connection, or a Failure says why it is not watched any
+	// more: "not_found", where the directory is gone. All files are told, whoever may read them.
+	OpWatch = "watch"
 )
 
 // Request is the payload of Call: one op, and the fields that it uses.

@@ -107,7 +107,7 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes},
+				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
 				Lacks:     append(lacks(), runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
 				Otherwise: otherwise(),
 			}
@@ -121,7 +121,7 @@ func TestDriver(t *testing.T) {
 // lacks are the features that no Engine gives to the driver, where it runs containers as root.
 func lacks() []runtime.Feature {
 	return []runtime.Feature{
-		runtime.Isolation, runtime.LimitSockets, runtime.TrackChanges, runtime.WatchFiles, runtime.LimitDisk, runtime.CheapSnapshots,
+		runtime.Isolation, runtime.LimitSockets, runtime.LimitDisk, runtime.CheapSnapshots,
 	}
 }
 
@@ -148,7 +148,7 @@ func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ..
 		return runtimetest.Harness{
 			Image: image, Coarse: coarse,
 			Open:      func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must:      []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
+			Must:      []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts, runtime.TrackChanges, runtime.WatchFiles},
 			Lacks:     lacks(),
 			Otherwise: otherwise(),
 		}

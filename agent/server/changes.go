@@ -1,0 +1,68 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/wire"
+)
+
+// everything is where the files are whose changes are told: whoever may read them, as the root's view
+// sees them, but for the agent's own logs.
+func (s *Server) everything() dirs.Root {
+	return dirs.Root{
+		Dir: s.o.Dir,
+		Do: func(fn func()) {
+			v, err := s.view("root")
+			if err != nil {
+				v = s.o.User
+			}
+			v.Do(fn)
+		},
+		Hidden: func() (dirs.ID, bool) {
+			var st unix.Stat_t
+			err := unix.Fstat(s.logDir, &st)
+			return dirs.ID{Dev: st.Dev, Ino: st.Ino}, err == nil
+		},
+	}
+}
+
+// serveChanges looks at a directory twice, and tells the difference.
+func (s *Server) serveChanges(ctx context.Context, c *conn, req *wire.Request) error {
+	p, err := s.absolute("path", req.Path)
+	if err != nil {
+		return err
+	}
+	w, err := s.changed.Begin(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := c.send(wire.Reply, struct{}{}); err != nil {
+		return err
+	}
+	if err := c.end(); err != nil {
+		return err
+	}
+	changes, err := w.End(ctx)
+	if err != nil {
+		return err
+	}
+	return changes.Send(c.send)
+}
+
+// serveWatch tells of changes as they happen.
+func (s *Server) serveWatch(ctx context.Context, c *conn, req *wire.Request) error {
+	p, err := s.absolute("path", req.Path)
+	if err != nil {
+		return err
+	}
+	ctx, done := c.until(ctx)
+	defer done()
+	return s.watched.Serve(ctx, p, req.Recursive, c.send)
+}
