@@ -466,22 +466,6 @@ func socketsPlace(t *testing.T, p *place) {
 	p.must(i.Remove(ctx))
 }
 
-// An Engine that does not see the server's files is told as such, and nothing is left.
-func filesElsewhere(t *testing.T, p *place) {
-	dir, err := os.MkdirTemp("/run", "sandpit-test-") // where this Engine has files of its own
-	p.must(err)
-	defer func() { p.must(os.RemoveAll(dir)) }()
-	d := open(t, p.host, dir, p.namespace)
-	defer func() { p.must(d.Close()) }()
-	_, err = d.Create(t.Context(), p.spec())
-	if fault.Of(err) != fault.Unsupported || !strings.Contains(err.Error(), "does not see the server's files") || fault.As(err).Remedy == "" {
-		t.Errorf("got %v", err)
-	}
-	if list, err := d.List(t.Context()); err != nil || len(list) != 0 {
-		t.Errorf("left are %v, %v", list, err)
-	}
-}
-
 // What the runtime cannot do is refused before anything is made.
 func refusals(t *testing.T, p *place) {
 	if err := p.driver.CreateVolume(t.Context(), sandbox.NewID(), 1<<20); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {

@@ -76,7 +76,7 @@ func (d *Driver) processLimit() []engineapi.Ulimit {
 }
 
 // container is a sandbox as its Engine makes it.
-func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container {
+func (d *Driver) container(spec runtime.Spec, image string, stream bool) engineapi.Container {
 	h := d.hostConfig()
 	labels := map[string]string{
 		labelServer: d.namespace, labelSandbox: string(spec.ID), labelProject: spec.Project, labelOf: image, labelPolicy: fingerprint(h),
@@ -88,7 +88,7 @@ func (d *Driver) container(spec runtime.Spec, image string) engineapi.Container 
 	h.Mounts = []engineapi.Mount{
 		{Type: "volume", Source: d.volumeName(), Target: insideAgent, ReadOnly: true},
 	}
-	if !d.stream {
+	if !stream {
 		h.Mounts = append(h.Mounts, engineapi.Mount{Type: "bind", Source: filepath.Join(d.instances.Name(), string(spec.ID), runDir), Target: insideRun})
 	}
 	h.Mounts = append(h.Mounts, d.engineMounts(spec.Mounts)...)
@@ -121,6 +121,9 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 	if err != nil {
 		return nil, err
 	}
+	if err := d.chooseTransport(ctx); err != nil {
+		return nil, err
+	}
 	if err := d.agent.do(ctx, func() error { return d.fillAgent(ctx, image) }); err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	i := &Instance{d: d, id: spec.ID}
+	i := &Instance{d: d, id: spec.ID, stream: d.stream.Load()}
 	i.verb.Lock()
 	defer i.verb.Unlock()
 	if d.register(i) != i {
@@ -168,7 +171,7 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) er
 	if err := i.makeDirectory(ctx); err != nil {
 		return err
 	}
-	err := i.d.withVolumes(ctx, spec, image, func(c engineapi.Container) error {
+	err := i.d.withVolumes(ctx, spec, image, i.streams(), func(c engineapi.Container) error {
 		made, err := i.d.engine.CreateContainer(ctx, c)
 		i.mu.Lock()
 		i.container = made
@@ -178,9 +181,9 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) er
 		}
 		return err
 	})
-	if fault.Is(err, fault.Invalid) && strings.Contains(err.Error(), "bind source path does not exist") {
-		return fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files, where it would reach the agent", i.d.engine.Host()).
-			WithRemedy("keep the server's data where the Engine sees them, too, or set docker.stream: true")
+	if err != nil && !i.streams() && isMissingSource(err) {
+		return fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files any more, where the agent would be reached", i.d.engine.Host()).
+			WithRemedy("restart the server, or set docker.stream: true")
 	}
 	if err != nil {
 		i.unsure = true

@@ -60,11 +60,11 @@ var errFreezing = errors.New("the Engine freezes the container")
 // holdStreams has no stream begin until the function that it returns is called. One that is about to
 // is waited for; what is inside can have that take long.
 func (i *Instance) holdStreams(ctx context.Context) (begin func(), err error) {
-	if !i.d.stream {
+	if !i.streams() {
 		return func() {}, nil
 	}
 	limit := time.Now().Add(streamPatience)
-	for !i.streams.TryLock() {
+	for !i.beginning.TryLock() {
 		if time.Now().After(limit) {
 			return nil, fault.New(fault.Unavailable, "the agent of sandbox %s does not answer to a stream that begins, and the container is not frozen meanwhile", i.id).
 				WithRemedy("try again, or stop the sandbox first")
@@ -75,7 +75,7 @@ func (i *Instance) holdStreams(ctx context.Context) (begin func(), err error) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return i.streams.Unlock, nil
+	return i.beginning.Unlock, nil
 }
 
 // streamPatience is how long freezing a container waits for streams that are about to begin.
@@ -92,12 +92,12 @@ func (i *Instance) dialStream(ctx context.Context, dial func(context.Context) (n
 	limit := i.began.Add(socketPatience) // long over where an earlier server started it
 	i.mu.Unlock()
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
-		held := !i.streams.TryRLock() // it is being frozen, for an instant
+		held := !i.beginning.TryRLock() // it is being frozen, for an instant
 		var conn net.Conn
 		err := errFreezing
 		if !held {
 			conn, err = dial(ctx)
-			i.streams.RUnlock()
+			i.beginning.RUnlock()
 		}
 		if err == nil {
 			return conn, nil

@@ -11,8 +11,8 @@
 //
 // The agent is process 1. It comes by a read-only volume that is named after the digest of its
 // program and filled once per Engine. Where server and Engine see the same files, it is reached by a
-// unix socket in a directory of the server's that is mounted in the container, and Create says
-// where they do not. Else it is reached through the Engine, by one stream that carries all calls.
+// unix socket in a directory of the server's that is mounted in the container. Else it is reached
+// through the Engine, by one stream that carries all calls. Which of the two it is, a trial says.
 // Either way connections begin with a handshake by a key that the agent gets at each start.
 //
 // A volume is one of the Engine's, found by its name and its labels. A sandbox gets other volumes by a

@@ -68,6 +68,7 @@ func newNamespace() string { return strings.ToLower(rand.Text()[:12]) }
 func TestDriver(t *testing.T) {
 	skiptest.WithShort(t, "an Engine gets an image, and makes hundreds of containers")
 	h := dockerdtest.New(t)
+	t.Run("AnEngineWithoutImagesIsTriedToo", func(t *testing.T) { triedEmpty(t, newPlace(t, h)) }) // while it has none
 	image := lendPython(t, h)
 	for _, test := range []struct {
 		name string
@@ -86,6 +87,7 @@ func TestDriver(t *testing.T) {
 		{"VolumesThatWereLeftHalfDone", volumesHalfDone},
 		{"VolumesComeAndGoAtOnce", volumesAtOnce},
 		{"AnEngineThatDoesNotSeeOurFiles", filesElsewhere},
+		{"AContainerShowsWhatTheEngineSees", containersSee},
 		{"EveryStartHasANetworkOfItsOwn", networks},
 		{"AnothersSocketIsNoWayToAnothersNetwork", socketOfAnother},
 		{"WhereNoProcessIsLeft", noProcessLeft},

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/steer"
@@ -29,7 +30,7 @@ type Options struct {
 	Engine    engineapi.Environment
 	Runtime   string // OCI runtime that containers get, of those that the Engine has; "": its default
 	Agent     []byte
-	Stream    bool         // also an Engine of this machine does not see Dir
+	Stream    bool         // agents are reached by streams, also where the Engine sees Dir
 	Patient   bool         // Open works without an Engine that answers; what needs one is refused until it does
 	Logger    *slog.Logger // nil drops it
 }
@@ -39,7 +40,7 @@ type Driver struct {
 	engine    *engineapi.Client
 	namespace string
 	runtime   string
-	stream    bool // the agent is reached by a stream of the Engine's, and by no socket
+	stream    atomic.Bool // agents of new containers are reached by streams of the Engine's, and by no sockets
 	program   []byte
 	digest    string // of program: 64 hex digits
 	log       *slog.Logger
@@ -62,6 +63,7 @@ type Driver struct {
 
 	trial   func() error // whether this process can steer networks, found out once
 	agent   once         // the volume with the agent is there
+	chosen  once         // stream is known
 	joining chanLock     // held while an image is made of layers
 	volumes sync.RWMutex // held while a volume is made or removed; read-held while containers get some
 	handing chanLock     // held while a volume is given to its first sandbox's user
@@ -91,12 +93,12 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	}
 	d := &Driver{
 		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent, depth: flattenDepth,
-		// What a container's root makes in a directory of a server that is not root, that server cannot remove.
-		stream: o.Stream || !engine.Host().Local() || os.Geteuid() != 0,
-		log:    cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
+		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
 		keeping: make(map[sandbox.ID]bool),
 		trial:   sync.OnceValue(steer.Try),
 	}
+	// What a container's root makes in a directory of a server that is not root, that server cannot remove.
+	d.stream.Store(o.Stream || !engine.Host().Local() || os.Geteuid() != 0)
 	sum := sha256.Sum256(o.Agent)
 	d.digest = hex.EncodeToString(sum[:])
 	d.running, d.stop = context.WithCancel(context.Background())

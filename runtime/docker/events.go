@@ -113,10 +113,10 @@ func (d *Driver) all() []*Instance {
 // take their containers along, and some do not: where nobody listens at the agent's socket any more,
 // the agent ended, and the container with it.
 func (d *Driver) lookWithout() {
-	if d.stream {
-		return // whatever became of the containers
-	}
 	for _, i := range d.all() {
+		if i.streams() {
+			continue // whatever became of the container
+		}
 		limit, cancel := context.WithTimeout(d.running, agentPatience)
 		c, err := i.connect(limit)
 		cancel()
@@ -242,6 +242,7 @@ func (i *Instance) adopt(ctx context.Context) error {
 		return err
 	}
 	i.mu.Lock()
+	i.stream = !slices.ContainsFunc(c.Mounts, func(m engineapi.MountPoint) bool { return m.Type == "bind" && m.Destination == insideRun })
 	i.drifted = c.Config.Labels[labelPolicy] != fingerprint(i.d.hostConfig())
 	i.mu.Unlock()
 	i.tellDrift()

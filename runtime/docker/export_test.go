@@ -27,3 +27,8 @@ func RootOf(info engineapi.Info) (uid, gid int, err error) {
 	u, err := rootOf(info)
 	return u.uid, u.gid, err
 }
+
+// ContainerSees reports whether a container of the Engine's sees a file.
+func (d *Driver) ContainerSees(ctx context.Context, path string, size int64) (bool, error) {
+	return d.containerSees(ctx, path, size)
+}

@@ -5,6 +5,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -132,6 +133,11 @@ func (d *Driver) load(ctx context.Context, ref string, img runtime.Image) error 
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the image %q cannot be read for the Engine", img.Name)
 	}
+	return d.send(ctx, made, fmt.Sprintf("the image %q", img.Name))
+}
+
+// send has the Engine take an archive as it is written.
+func (d *Driver) send(ctx context.Context, made *oci.Saving, what string) error {
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
@@ -139,10 +145,10 @@ func (d *Driver) load(ctx context.Context, ref string, img runtime.Image) error 
 		_ = w.CloseWithError(err)
 		written <- err
 	}()
-	err = d.engine.LoadImage(ctx, r)
+	err := d.engine.LoadImage(ctx, r)
 	_ = r.CloseWithError(io.ErrClosedPipe) // an Engine that refuses it reads no further
 	if failed := <-written; failed != nil && err == nil {
-		err = fault.Wrap(fault.Internal, failed, "the image %q cannot be read for the Engine", img.Name)
+		err = fault.Wrap(fault.Internal, failed, "%s cannot be read for the Engine", what)
 	}
 	return err
 }

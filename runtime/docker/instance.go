@@ -21,19 +21,19 @@ import (
 type Instance struct {
 	d  *Driver
 	id sandbox.ID
-
 	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
 	// doing: one at a time.
 	verb sync.Mutex
 	// unsure is set where the Engine may have done what it was asked and did not answer, until resolve has
 	// looked. verb is held for it.
 	unsure bool
-	// streams is read-held while a stream begins, and held while the Engine freezes the container: an
+	// beginning is read-held while a stream begins, and held while the Engine freezes the container: an
 	// Engine that does both at once does neither, for ever.
-	streams sync.RWMutex
+	beginning sync.RWMutex
 
 	mu        sync.Mutex
 	container string // id of it; "": there is none any more
+	stream    bool   // its agent is reached by a stream of the Engine's: it has no mount for a socket
 	up        bool
 	began     time.Time     // when it was started here; zero: an earlier server did
 	down      chan struct{} // closed when it is down; nil: it never was up here
@@ -61,6 +61,13 @@ func (i *Instance) its() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.container
+}
+
+// streams reports whether its agent is reached through the Engine.
+func (i *Instance) streams() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.stream
 }
 
 func (i *Instance) notRunning() error {

@@ -29,8 +29,8 @@ type Kind struct {
 	// Runtime is the OCI runtime that containers get, of those that the Engine has: runsc, kata; "":
 	// the Engine's default.
 	Runtime string `yaml:"runtime"`
-	// Stream has agents reached by streams of the Engine's, as they always are over TCP: for an
-	// Engine of this machine that does not see the server's files, such as one in a container.
+	// Stream has agents reached by streams of the Engine's, as they always are over TCP, and where the Engine
+	// does not see the server's files.
 	Stream bool `yaml:"stream"`
 
 	environment engineapi.Environment

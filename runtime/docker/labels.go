@@ -34,7 +34,7 @@ const (
 
 // Roles.
 const (
-	roleAgent = "agent" // of the volume with the agent, and of the container that fills it
+	roleAgent = "agent" // of the volume with the agent, and of containers that never run: one fills it, one tries what the Engine sees
 	roleDisk  = "disk"  // of a container that never runs, of which a disk is read
 	roleStep  = "step"  // of a container that makes sockets in a sandbox's network
 )

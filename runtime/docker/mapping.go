@@ -107,7 +107,7 @@ func (i *Instance) makeDirectory(ctx context.Context) error {
 			return failed(err)
 		}
 	}
-	if i.d.stream {
+	if i.streams() {
 		return nil
 	}
 	root, err := i.d.containerRoot(ctx)

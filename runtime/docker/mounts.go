@@ -88,7 +88,7 @@ func (d *Driver) enters() error {
 		return fault.New(fault.Unsupported, format, args...).WithRemedy(remedy)
 	}
 	switch {
-	case d.stream:
+	case d.stream.Load():
 		return no("the containers are behind the Engine, which shares no files with the server")
 	case !sharesKernel(d.runtime):
 		return no("containers of the runtime %s have a kernel of their own", sandbox.Clip(d.runtime, 40))
@@ -161,9 +161,9 @@ func (d *Driver) thereAre(ctx context.Context, mounts []sandbox.Mount) error {
 
 // withVolumes has create make a container of the spec, of an image in which its volumes have places.
 // Nobody removes the volumes meanwhile.
-func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image string, create func(engineapi.Container) error) (err error) {
+func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image string, stream bool, create func(engineapi.Container) error) (err error) {
 	if len(spec.Mounts) == 0 {
-		return create(d.container(spec, image))
+		return create(d.container(spec, image, stream))
 	}
 	d.volumes.RLock()
 	defer d.volumes.RUnlock()
@@ -178,7 +178,7 @@ func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image strin
 		return err
 	}
 	defer done()
-	if err := create(d.container(spec, image)); err != nil {
+	if err := create(d.container(spec, image, stream)); err != nil {
 		return err
 	}
 	return d.thereAre(ctx, spec.Mounts) // somebody may have removed one by hand, and got an empty one in its place

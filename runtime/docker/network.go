@@ -28,7 +28,7 @@ var _ runtime.Networker = (*Instance)(nil)
 // Steer brings the container's traffic to the server from outside, through its network namespace, or through the
 // agent where that is reached by streams. The namespace has a loopback and nothing else, and each start makes a new one.
 func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
-	if i.d.stream {
+	if i.streams() {
 		return i.bringTraffic(ctx)
 	}
 	if err := i.d.unsteered(); err != nil {
@@ -164,7 +164,7 @@ func (d *Driver) brings(ctx context.Context, info engineapi.Info) error {
 	if d.runtime == "" && !sharesKernel(info.DefaultRuntime) {
 		return apart(info.DefaultRuntime)
 	}
-	if d.stream {
+	if d.stream.Load() {
 		return nil // whether the Engine's kernel can is seen by the first step
 	}
 	if err := d.seesEngine(ctx); err != nil {

@@ -42,13 +42,13 @@ func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 		}
 	}
 	err = dir.WriteFile(keyFile, kept, 0o600)
-	if err == nil && !i.d.stream {
+	if err == nil && !i.streams() {
 		err = i.giveConfig(ctx, dir, b)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the configuration of sandbox %s's agent cannot be written", i.id)
 	}
-	if i.d.stream {
+	if i.streams() {
 		if err := i.sendConfig(ctx, b); err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (i *Instance) setKey(key *handshake.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.key = key
-	if !i.d.stream {
+	if !i.stream {
 		return
 	}
 	i.calls = mux.NewDialer(i.streamsTo(i.container, key, handshake.ManyCalls))

@@ -22,6 +22,9 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.chooseTransport(ctx); err != nil {
+		return nil, err
+	}
 	no := func(remedy, format string, args ...any) error {
 		return fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)
 	}

@@ -118,7 +118,7 @@ func (i *Instance) rebuild(ctx context.Context, c engineapi.Inspected, spec runt
 	if err := i.d.agent.do(work, func() error { return i.d.fillAgent(work, img.ID) }); err != nil {
 		return err
 	}
-	return i.d.withVolumes(work, spec, img.ID, func(made engineapi.Container) error { return i.replace(work, made) })
+	return i.d.withVolumes(work, spec, img.ID, i.streams(), func(made engineapi.Container) error { return i.replace(work, made) })
 }
 
 // dropVolume takes a volume from an instance that is down; one that is up has it.

@@ -25,10 +25,15 @@ func (d *Driver) keepsSnapshots() error {
 	switch {
 	case d.engine.Podman():
 		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots with Podman, which makes images in another way").WithRemedy(other)
-	case d.stream:
-		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots where it reaches agents through the Engine: Docker 20.10 hangs when it commits a container while a stream leads into it").WithRemedy(other)
+	case d.stream.Load():
+		return streamed()
 	}
 	return nil
+}
+
+func streamed() error {
+	return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots where it reaches agents through the Engine: Docker 20.10 hangs when it commits a container while a stream leads into it").
+		WithRemedy("use the native runtime")
 }
 
 // Snapshot has the Engine make an image of the container's disk. The Engine has it stand still
@@ -40,6 +45,9 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	i, err := d.instance(ctx, of)
 	if err != nil {
 		return runtime.Snapshot{}, err
+	}
+	if i.streams() {
+		return runtime.Snapshot{}, streamed()
 	}
 	done, err := d.keep(ctx, id)
 	if err != nil {
@@ -248,7 +256,7 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err := d.agent.do(work, func() error { return d.fillAgent(work, image) }); err != nil {
 		return err
 	}
-	return d.withVolumes(work, spec, image, func(made engineapi.Container) error { return i.replace(work, made) })
+	return d.withVolumes(work, spec, image, i.streams(), func(made engineapi.Container) error { return i.replace(work, made) })
 }
 
 func checkSnapshotID(id sandbox.ID) error {

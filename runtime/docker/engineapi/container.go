@@ -142,11 +142,14 @@ type Inspected struct {
 	State      State
 	Config     Config
 	HostConfig HostConfig
-	Mounts     []struct{ Type, Name, Source, Destination string }
+	Mounts     []MountPoint
 
 	// NetworkSettings has the networks that it is connected to, by name.
 	NetworkSettings struct{ Networks map[string]struct{} }
 }
+
+// MountPoint is what is mounted in a container.
+type MountPoint struct{ Type, Name, Source, Destination string }
 
 // Listed is a container in a list.
 type Listed struct {
