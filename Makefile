@@ -21,7 +21,7 @@ CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
 PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
 
-.PHONY: help build bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
+.PHONY: help build image bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ build: agent ## Build bin/sandpit, one static binary with the agent in it
 
 agent:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o agent/embedded/bin/sandpit-agent ./cmd/sandpit-agent
+
+image: build ## Build bin/sandpit-image.tar, the server's own image, for docker load
+	GOOS= GOARCH= $(GO) run ./deploy/serverimage -program bin/sandpit -version '$(VERSION)' -o bin/sandpit-image.tar
 
 up: setup build ## Set up, start the server, run a first program, say how to connect
 	bin/sandpit up --try

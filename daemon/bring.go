@@ -7,17 +7,21 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/access/bearer"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
 )
 
 // bringer takes images that the Engine of a runtime has, or can pull, when a sandbox of that runtime asks
 // for one by a reference that the server does not know. It is an import as any other: the record
-// has its digest, and what a sandbox needs is added. One at a time.
+// has its digest, and what a sandbox needs is added. One at a time. The default image, where that is such
+// a reference, is brought ahead.
 type bringer struct {
 	engine  *engine.Engine
 	images  *image.Store
@@ -34,24 +38,65 @@ func newBringer(e *engine.Engine, s *image.Store, drivers map[string]runtime.Dri
 // credentials.
 func (b *bringer) bring(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
 	source, ok := b.drivers[cmp.Or(r.Runtime, b.usual)].(runtime.ImageSource)
-	if !ok || r.From != "" || !isReference(r.Image) || !c.May(access.ServerAdmin) || b.known(r.Image) {
+	if !ok || r.From != "" {
 		return nil
 	}
+	if r.Image == "" || r.Image == "default" {
+		if ref := b.images.Default(); ref != "" {
+			return b.take(ctx, system(), source, ref) // the operator named it, whoever asks
+		}
+		return nil
+	}
+	if !isReference(r.Image) || !c.May(access.ServerAdmin) {
+		return nil
+	}
+	return b.take(ctx, c, source, r.Image)
+}
+
+// prebuild has the default image here, whatever that takes.
+func (b *bringer) prebuild(ctx context.Context) error {
+	ref := b.images.Default()
+	source, ok := b.drivers[b.usual].(runtime.ImageSource)
+	if ref == "" || !ok {
+		_, err := b.images.Ensure(ctx, "")
+		return err
+	}
+	return b.take(ctx, system(), source, ref)
+}
+
+// system is who brings the operator's default.
+func system() access.Caller {
+	return access.Caller{Project: access.DefaultProject, Actor: bearer.SystemName, Via: "system", Scopes: []access.Scope{access.ServerAdmin}}
+}
+
+// turnPatience is how long a call waits for an image that another brings: clients of MCP wait no longer than half a minute.
+const turnPatience = 20 * time.Second
+
+// take imports an image of the Engine's, unless it is here.
+func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.ImageSource, reference string) error {
+	if b.known(reference) {
+		return nil
+	}
+	wait := time.NewTimer(turnPatience)
+	defer wait.Stop()
 	select {
 	case b.turn <- struct{}{}:
+	case <-wait.C:
+		return fault.New(fault.Unavailable, "the image %s, or another one, is still being brought from the Engine", sandbox.Clip(reference, 200)).
+			WithRemedy("try again in a minute: it goes on meanwhile")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-b.turn }()
-	if b.known(r.Image) {
+	if b.known(reference) {
 		return nil // another call brought it
 	}
-	archive, err := source.SaveImage(ctx, r.Image)
+	archive, err := source.SaveImage(ctx, reference)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = archive.Close() }()
-	_, err = b.engine.ImportImages(ctx, c, archive, r.Image)
+	_, err = b.engine.ImportImages(ctx, c, archive, reference)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -111,7 +112,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 			WithRemedy("choose another address with --listen")
 	}
 	down.Add(func() { _ = listener.Close() })
-	url := "http://" + listener.Addr().String()
+	url := "http://" + reachable(listener.Addr())
 
 	host := cfg.Runtimes.host()
 	self, err := identify(ctx, cfg.Data, host, opts.Adopt, log)
@@ -155,7 +156,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	images, err := image.Open(image.Options{
 		Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(),
-		Public: policy.Public, Registries: registries, ProjectBytes: int64(cfg.Images.ProjectMaxMB) << 20, Roots: rootsOf(network.Authorities), Logger: log,
+		Public: policy.Public, Registries: registries, ProjectBytes: int64(cfg.Images.ProjectMaxMB) << 20, Roots: rootsOf(network.Authorities), References: cfg.Runtimes.bringsImages(), Logger: log,
 	})
 	if err != nil {
 		return err
@@ -165,6 +166,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	left := orphansOf(ctx, drivers, cfg.Data, log)
 	disks := hostDriversOf(drivers)
 	self.confirm(cfg.Data, host, disks.identified(), log)
 	db.Follow(disks)
@@ -239,7 +241,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	creator := &templates.Creator{Engine: eng, Templates: made, Bring: newBringer(eng, images, drivers, cfg.Runtimes.wanted()[0].Name()).bring}
+	brings := newBringer(eng, images, drivers, cfg.Runtimes.wanted()[0].Name())
+	creator := &templates.Creator{Engine: eng, Templates: made, Bring: brings.bring}
 	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
 	images.Use(builder)
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
@@ -316,15 +319,17 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		}
 		return nil
 	})
-	group.Go(func() error { return tell(ctx, cfg, eng, images, url, opts, log) })
-	return group.Wait()
+	group.Go(func() error { return tell(ctx, cfg, eng, brings.prebuild, url, opts, log) })
+	err = group.Wait()
+	left.remove(ctx, log)
+	return err
 }
 
 // dbFile is the file in the data directory that holds the records.
 const dbFile = "sandpit.db"
 
 // tell waits until the server answers, publishes its address, and removes it at the end.
-func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Store, url string, opts Options, log *slog.Logger) error {
+func tell(ctx context.Context, cfg Config, eng *engine.Engine, prebuild func(context.Context) error, url string, opts Options, log *slog.Logger) error {
 	if err := eng.WaitReady(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -343,8 +348,8 @@ func tell(ctx context.Context, cfg Config, eng *engine.Engine, images *image.Sto
 		opts.Ready(url)
 	}
 	if cfg.PrebuildImage {
-		if _, err := images.Ensure(ctx, ""); err != nil && ctx.Err() == nil {
-			log.Error("the default image cannot be built", "error", err)
+		if err := prebuild(ctx); err != nil && ctx.Err() == nil {
+			log.Error("the default image cannot be had ahead", "error", err)
 		}
 	}
 	<-ctx.Done()
@@ -358,6 +363,14 @@ func orNever(d time.Duration) time.Duration {
 		return -1
 	}
 	return d
+}
+
+// reachable returns the address at which this machine's clients reach a listener, which may be on all addresses.
+func reachable(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	return a.String()
 }
 
 func hostOf(listen string) string {

@@ -107,6 +107,9 @@ func (r *Runtimes) host() runtime.HostKind {
 	return nil
 }
 
+// bringsImages reports whether images that only references name can come by the default runtime.
+func (r *Runtimes) bringsImages() bool { return r.wanted()[0].Name() == r.Docker.Name() }
+
 // disks returns the kind whose disks a backup may have, whether or not the server has it.
 func (r *Runtimes) disks() runtime.HostKind { return &r.Native }
 

@@ -78,7 +78,7 @@ func (v *sandboxdVariables) boolean(name string) (yes, set bool) {
 // place has where the server is found.
 func (v *sandboxdVariables) place() {
 	v.integer("PORT", 0, 65535, func(n int64) {
-		host := "127.0.0.1"
+		host := hostOf(v.config.Listen)
 		if v.getenv("SANDBOX_IMAGE") != "" {
 			// Its servers need this one and listen on all addresses, in a container mostly. PORT alone may be meant for anybody.
 			host = ""

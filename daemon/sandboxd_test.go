@@ -78,6 +78,11 @@ func TestOwnVariablesGoBeforeThoseOfSandboxd(t *testing.T) {
 	if c, err = readAs(map[string]string{"PORT": "9090"}); err != nil || c.Listen != "127.0.0.1:9090" || c.MCP.Profile != "" {
 		t.Errorf("PORT alone: %v: %s, %s", err, c.Listen, c.MCP.Profile)
 	}
+	c = DefaultConfig()
+	c.Listen = ":8080" // of the file, as in the server's own image
+	if err := c.ReadEnv(func(name string) string { return map[string]string{"PORT": "9090"}[name] }); err != nil || c.Listen != ":9090" {
+		t.Errorf("PORT beside a file that listens on all addresses: %v: %s", err, c.Listen)
+	}
 	if c, err = readAs(map[string]string{"TOOL_DESC_OVERRIDES_ENABLED": "no", "TOOL_DESC_RUN_SANDBOX_APPEND": "x"}); err != nil || len(c.MCP.Descriptions) != 0 {
 		t.Errorf("descriptions that are switched off: %v, %v", err, c.MCP.Descriptions)
 	}

@@ -42,6 +42,7 @@ type build struct {
 // goes on when ctx ends, and ends with Close. A failed build is an error for every caller that
 // waited; the next call tries again.
 func (s *Store) Ensure(ctx context.Context, name string) (Image, error) {
+	name = s.orDefault(name)
 	r, resolveErr := s.resolve(name)
 	if resolveErr == nil {
 		name = r.Name

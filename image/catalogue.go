@@ -56,8 +56,8 @@ func resolve(recipes []recipe, policy Policy, name string) (recipe, error) {
 	if err := checkName(name); err != nil {
 		return recipe{}, err
 	}
-	if name == "" || name == "default" {
-		if name = policy.Default; name == "" || name == "default" {
+	if name == "" || name == defaultName {
+		if name = policy.Default; name == "" || name == defaultName {
 			return recipes[0], nil
 		}
 	}

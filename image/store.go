@@ -42,6 +42,9 @@ type Options struct {
 	// ProjectBytes is how much a project may bring of images of others; zero: 20 GiB.
 	ProjectBytes int64
 	Roots        *x509.CertPool
+	// References lets the policy's default be a reference of an image of others, which need not be here yet: whoever asks for
+	// the default brings it.
+	References bool
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -57,6 +60,7 @@ type Store struct {
 	builder     Builder    // nil: nothing is made in sandboxes
 	others      *oci.Store // images that others made
 	making      making     // images that are made of Dockerfiles
+	references  bool       // the default may be an image of others
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -93,7 +97,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	if strings.ContainsAny(dir, "\n\t\x00") {
 		return nil, fault.InvalidField("dir", "the directory of images %s has a control character in its name", shown(dir))
 	}
-	if recipes, err = preferred(recipes, opts.Policy); err != nil {
+	if recipes, err = preferred(recipes, opts.Policy, opts.References); err != nil {
 		return nil, err
 	}
 	// Images hold setuid programs that the host does not keep up to date: only
@@ -109,7 +113,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{
-		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes,
+		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, references: opts.References,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
 		leaving: make(map[string]*Withdrawal), saving: make(map[string]int), held: make(map[string]*os.File),
@@ -131,7 +135,7 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 
 // CheckPolicy returns what is wrong with a policy for the images that there are.
 func (s *Store) CheckPolicy(p Policy) error {
-	_, err := fits(s.recipes, p)
+	_, err := fits(s.recipes, p, s.references)
 	return err
 }
 
@@ -144,12 +148,20 @@ func (s *Store) SetPolicy(p Policy) error {
 	return nil
 }
 
-// fits returns the default image of a policy, or what is wrong with it.
-func fits(recipes []recipe, p Policy) (recipe, error) {
+// fits returns the default image of a policy, or what is wrong with it. Where references may be the default, and it is one,
+// the first of the catalogue is returned.
+func fits(recipes []recipe, p Policy, references bool) (recipe, error) {
 	if err := p.Check(); err != nil {
 		return recipe{}, err
 	}
 	r, err := resolve(recipes, Policy{}, p.Default)
+	if ref, ok := reference(p.Default); ok && references && fault.Is(err, fault.NotFound) {
+		r, err = recipes[0], nil
+		if p.Allows(Entry{Name: ref}, p.Default) {
+			return r, nil
+		}
+		r.Entry = Entry{Name: ref}
+	}
 	if err != nil {
 		e := fault.As(err)
 		return recipe{}, fault.InvalidField("images.default", "%s", e.Message).WithRemedy("%s", e.Remedy)
@@ -162,8 +174,8 @@ func fits(recipes []recipe, p Policy) (recipe, error) {
 }
 
 // preferred puts the policy's default first.
-func preferred(recipes []recipe, p Policy) ([]recipe, error) {
-	r, err := fits(recipes, p)
+func preferred(recipes []recipe, p Policy, references bool) ([]recipe, error) {
+	r, err := fits(recipes, p, references)
 	if err != nil {
 		return nil, err
 	}
@@ -202,8 +214,14 @@ func (s *Store) clean() error {
 
 // Resolve returns the catalogue's entry for a name as a caller writes it, or that of an image of
 // others that is here. It looks at nothing on the disk for one that is. An unknown name is
-// fault.NotFound, one that cannot be a name fault.Invalid.
+// fault.NotFound, one that cannot be a name fault.Invalid. A default that is a reference is known before it is here.
 func (s *Store) Resolve(name string) (Entry, error) {
+	if ref := s.orDefault(name); ref != name {
+		if o, err := s.others.Find(ref); err == nil {
+			return imageOf(o, nameOf(o, ref)).entry(), nil
+		}
+		return Entry{Name: ref}, nil
+	}
 	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		img, err := s.other(name, err)
@@ -216,6 +234,7 @@ func (s *Store) Resolve(name string) (Entry, error) {
 // an image built by an older recipe: see FindDigest. An image that was found before is returned
 // without a system call.
 func (s *Store) Find(ctx context.Context, name string) (Image, error) {
+	name = s.orDefault(name)
 	r, err := s.resolve(name)
 	if fault.Is(err, fault.NotFound) {
 		return s.other(name, err)

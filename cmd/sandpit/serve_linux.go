@@ -6,16 +6,23 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"sandpit.dev/cmd/sandpit/internal/background"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/daemon"
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/mcpbridge"
 )
 
 // serverFlags are those of the commands that start a server.
@@ -136,11 +143,15 @@ the same data directory finds them again.
 
 Settings come from the file (--config or SANDPIT_CONFIG), then SANDPIT_LISTEN, SANDPIT_DATA, SANDPIT_IMAGES,
 SANDPIT_HOSTS, SANDPIT_PREVIEW_DOMAIN, SANDPIT_MCP_GROUPS, SANDPIT_LOG_LEVEL, SANDPIT_LOG_FORMAT and
-SANDPIT_ADMIN_TOKEN, then flags. The variables of mcp-sandboxd hold under their own names (docs/sandboxd.md). Its log goes to standard error. "sandpit up" does the same in the background.`,
+SANDPIT_ADMIN_TOKEN, then flags. The variables of mcp-sandboxd hold under their own names (docs/sandboxd.md). Its log goes to standard error. "sandpit up" does the same in the background.
+
+With --stdio, or SANDPIT_STDIO=true, it speaks MCP on standard input and output, too, where standard input is a pipe, as programs
+have it that a client started, and ends when the client does. On a terminal, and without standard input, it is no other than without.`,
 		Args: takes(0, 0),
 	}
 	flags := addServerFlags(c)
 	flags.addAdopt()
+	stdio := c.Flags().Bool("stdio", false, "speak MCP on standard input and output, too, where standard input is a pipe")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cfg, err := flags.settings(a.Getenv)
 		if err != nil {
@@ -149,16 +160,70 @@ SANDPIT_ADMIN_TOKEN, then flags. The variables of mcp-sandboxd hold under their 
 		ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		context.AfterFunc(ctx, stop) // so that the second ends us at once
-		return daemon.Run(ctx, cfg, daemon.Options{
-			Version: a.version,
-			Log:     a.stderr,
-			Adopt:   flags.adopt,
-			Ready: func(url string) {
-				fmt.Fprintf(a.stdout, "sandpit is ready at %s; the administrator's token is in %s\n", url, tokenPlace(cfg))
-			},
-		})
+		o := daemon.Options{Version: a.version, Log: a.stderr, Adopt: flags.adopt}
+		ready := func(w io.Writer, url string) {
+			fmt.Fprintf(w, "sandpit is ready at %s; the administrator's token is in %s\n", url, tokenPlace(cfg))
+		}
+		if (*stdio || a.Getenv("SANDPIT_STDIO") == "true") && isPipe(a.stdin) {
+			return a.serveStdio(ctx, cfg, o, func(url string) { ready(a.stderr, url) }) // standard output is the client's
+		}
+		o.Ready = func(url string) { ready(a.stdout, url) }
+		return daemon.Run(ctx, cfg, o)
 	}
 	return c
+}
+
+// isPipe reports whether a file is one end of a pipe or a socket, which somebody else holds the other end of.
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
+}
+
+// serveStdio runs the server, and passes messages between standard input and output and it. It ends with standard input, and
+// when nobody reads its output: the server then ends as by a signal.
+func (a *app) serveStdio(ctx context.Context, cfg daemon.Config, o daemon.Options, tell func(url string)) error {
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE) // which would end the server at once; the write fails
+	defer signal.Stop(broken)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	at := make(chan string, 1)
+	o.Ready = func(url string) {
+		tell(url)
+		at <- url
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		defer end()
+		return daemon.Run(ctx, cfg, o)
+	})
+	group.Go(func() error {
+		defer end()
+		select {
+		case url := <-at:
+			return a.bridgeOwn(ctx, cfg, url)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return group.Wait()
+}
+
+// bridgeOwn passes messages until standard input ends. That the server ends meanwhile is no error.
+func (a *app) bridgeOwn(ctx context.Context, cfg daemon.Config, url string) error {
+	token := cfg.AdminToken
+	if path := tokenPlace(cfg); filepath.IsAbs(path) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fault.Wrap(fault.Unauthenticated, err, "the administrator's token cannot be read")
+		}
+		token = strings.TrimSpace(string(b))
+	}
+	err := a.bridge(ctx, mcpbridge.Options{URL: mcpURL(place.Server{URL: url}, ""), Token: token}, false)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // tokenPlace says where the administrator's token of a server is.

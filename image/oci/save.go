@@ -35,6 +35,8 @@ type Rootfs struct {
 	Reference string
 	// Undated are names of files whose times are left out: those that are not the image's own.
 	Undated []string
+	// RootOwned has all files be root's in the archive, whoever's they are here: of a root that was made by another user.
+	RootOwned bool
 }
 
 // Added are the files that are made for each image of others, on each machine anew.
@@ -198,6 +200,7 @@ type layerWriter struct {
 	root    *os.Root
 	out     *tar.Writer
 	undated []string
+	owned   bool             // all is root's
 	names   map[inode]string // of files that have several
 	buf     []byte
 }
@@ -210,7 +213,7 @@ func writeLayer(ctx context.Context, w io.Writer, r Rootfs) error {
 		return err
 	}
 	defer root.Close()
-	l := &layerWriter{root: root, out: tar.NewWriter(w), undated: r.Undated, names: make(map[inode]string), buf: make([]byte, saveReading)}
+	l := &layerWriter{root: root, out: tar.NewWriter(w), undated: r.Undated, owned: r.RootOwned, names: make(map[inode]string), buf: make([]byte, saveReading)}
 	if err := l.directory(ctx, "."); err != nil {
 		return err
 	}
@@ -250,6 +253,9 @@ func (l *layerWriter) entry(ctx context.Context, name string) error {
 		return fs.ErrInvalid
 	}
 	h := &tar.Header{Name: name, Mode: int64(st.Mode & 0o7777), Uid: int(st.Uid), Gid: int(st.Gid), ModTime: time.Unix(0, 0), Format: tar.FormatPAX}
+	if l.owned {
+		h.Uid, h.Gid = 0, 0
+	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"

@@ -180,6 +180,7 @@ var rules = []rule{
 	{"internal", []string{"internal"}, "helpers know nothing of sandboxes"},
 	{"internal/archtest", nil, "it looks at the tree, not at code"},
 	{"cmd/sandpit-agent", []string{"agent/boot/plain", "agent/server", "runtime/native/boot", "runtime/native/inside"}, "the agent is small and knows nothing of the server"},
+	{"deploy/serverimage", []string{"image/oci"}, "it puts a program into an archive, and knows nothing of what that does"},
 	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "backup", "internal", "sandbox", "image/dockerfile/ignore", "audit"}, "the CLI is a client; only serve, doctor and restore reach the daemon, which they need no server for"},
 	{"bench", []string{"client", "api/v1", "fault", "internal", "image"}, "the benchmark measures through the public API"},
 	{"bench/cmd/sandpit-bench", []string{"fault", "bench"}, "it asks the benchmark, and prints"},

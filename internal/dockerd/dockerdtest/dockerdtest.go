@@ -23,6 +23,7 @@ type Host struct {
 
 	t       testing.TB
 	options dockerd.Options
+	kit     programs.Kit
 	start   starter
 	engine  *dockerd.Engine
 	socket  string
@@ -68,7 +69,7 @@ func newHost(t testing.TB, start starter, program, pkg string, mapUsers bool) *H
 			t.Errorf("remove what the Engine left: %v", err)
 		}
 	})
-	if _, err := h.options.Programs.Find(t.Context(), program, programs.DebianPackage(pkg)); err != nil {
+	if h.kit, err = h.options.Programs.Find(t.Context(), program, programs.DebianPackage(pkg)); err != nil {
 		if !h.options.Programs.Fetch {
 			t.Skipf("no Engine: %v", err)
 		}
@@ -117,6 +118,16 @@ func (h *Host) Stop() {
 		h.t.Errorf("end the Engine: %v", err)
 	}
 	h.engine = nil
+}
+
+// Docker returns a command of the docker program, which speaks to the Engine. It ends with the test.
+func (h *Host) Docker(args ...string) *exec.Cmd {
+	cmd := h.kit.Command(h.t.Context(), "docker", args...)
+	if cmd.Env == nil {
+		cmd.Env = os.Environ()
+	}
+	cmd.Env = append(cmd.Env, "DOCKER_HOST=unix://"+h.socket, "DOCKER_CONFIG="+h.Dir+"/config")
+	return cmd
 }
 
 // Engine returns the one that runs.

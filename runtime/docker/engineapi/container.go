@@ -48,6 +48,7 @@ type HostConfig struct {
 	SecurityOpt    []string `json:",omitempty"`
 	Privileged     bool
 	ReadonlyRootfs bool
+	AutoRemove     bool  `json:",omitempty"` // it is removed when it ends
 	Init           *bool `json:",omitempty"`
 	LogConfig      struct{ Type string }
 	RestartPolicy  struct{ Name string }
