@@ -19,6 +19,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/internal/dockerd/dockerdtest"
 )
 
 // day is the work of an agent, from its first call to its last.
@@ -27,58 +29,84 @@ type day struct {
 	*agent
 	shop    *shop
 	resumes bool // a call of this era outlives its connection
+	tracks  bool // what a command changed is told
 }
+
+// era is a version of the protocol that differs from others in more than words.
+type era struct {
+	name, version string
+	resumes       bool
+}
+
+var (
+	stateless = era{"stateless", "2026-07-28", false}
+	handshake = era{"handshake", "2025-11-25", true}
+)
 
 // TestAnAgentsDay shows that an agent can do a day's work through MCP alone: nothing else is
 // asked of the server but what its answers link to. It is done in both eras of the protocol,
 // each in a world of its own, and the connection breaks twice in each.
 func TestAnAgentsDay(t *testing.T) {
 	images := needRoot(t)
-	for _, era := range []struct {
-		name, version string
-		resumes       bool
-	}{{"stateless", "2026-07-28", false}, {"handshake", "2025-11-25", true}} {
-		t.Run(era.name, func(t *testing.T) {
-			names := map[string]netip.Addr{"other.example": shelf} // it is there, and nobody allows it
-			for _, h := range shopHosts {
-				names[h] = shelf
-			}
-			w := newWorld(t, names)
-			d := &day{field: &field{world: w, api: netip.AddrPortFrom(house, 8080)}, shop: openShop(t, w), resumes: era.resumes}
-			if d.shop == nil {
-				t.Skip("this host has no git to serve a repository with")
-			}
-			empty := w.host(t)
-			d.open(t, images, "SANDPIT_MCP_GROUPS=runs")
-			token, err := os.ReadFile(filepath.Join(d.server.dir, "data", "admin-token"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			d.agent = &agent{
-				url: "http://" + d.api.String() + "/mcp", token: strings.TrimSpace(string(token)), version: era.version,
-				wire: &wire{world: w}, told: make(chan string, 64),
-			}
-			t.Cleanup(d.wire.cut)
+	for _, e := range []era{stateless, handshake} {
+		t.Run(e.name, func(t *testing.T) { spendDay(t, images, e, true) })
+	}
+}
 
-			d.arrives(t)
-			d.clones(t)
-			d.installs(t)
-			d.seesTestsFail(t)
-			d.mends(t)
-			plotted := d.plots(t)
-			d.seesTestsPass(t)
-			d.goesOn(t, plotted)
-			d.reports(t)
-			d.pushes(t)
-			d.leaves(t, plotted)
+// On an Engine the day is the same, but that what a command changed is not told. The Engine gets the image first, which takes a minute.
+func TestSoakAnAgentsDayOnAnEngine(t *testing.T) {
+	if os.Getenv("SANDPIT_SOAK") != "1" {
+		t.Skip("set SANDPIT_SOAK=1 to have an Engine get the python image and spend a day with it")
+	}
+	images := needRoot(t)
+	h := dockerdtest.New(t)
+	spendDay(t, images, handshake, false, "SANDPIT_RUNTIMES=docker", "SANDPIT_DOCKER_HOST=unix://"+h.Socket())
+}
 
-			if err := d.cleanUp(); err != nil {
-				t.Error(err)
-			}
-			if d := difference(empty, w.host(t)); d != "" {
-				t.Errorf("it left behind:\n%s", d)
-			}
-		})
+// spendDay is a day of an era, with a server of these variables.
+func spendDay(t *testing.T, images string, e era, tracks bool, variables ...string) {
+	names := map[string]netip.Addr{"other.example": shelf} // it is there, and nobody allows it
+	for _, h := range shopHosts {
+		names[h] = shelf
+	}
+	w := newWorld(t, names)
+	d := &day{field: &field{world: w, api: netip.AddrPortFrom(house, 8080)}, shop: openShop(t, w), resumes: e.resumes, tracks: tracks}
+	if d.shop == nil {
+		t.Skip("this host has no git to serve a repository with")
+	}
+	empty := w.host(t)
+	d.open(t, images, append(variables, "SANDPIT_MCP_GROUPS=runs")...)
+	if !tracks { // the first create would wait for longer than a call may
+		d.must(t, "create", "--name", "first")
+		d.must(t, "rm", "-f", "first")
+	}
+	token, err := os.ReadFile(filepath.Join(d.server.dir, "data", "admin-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.agent = &agent{
+		url: "http://" + d.api.String() + "/mcp", token: strings.TrimSpace(string(token)), version: e.version,
+		wire: &wire{world: w}, told: make(chan string, 64),
+	}
+	t.Cleanup(d.wire.cut)
+
+	d.arrives(t)
+	d.clones(t)
+	d.installs(t)
+	d.seesTestsFail(t)
+	d.mends(t)
+	plotted := d.plots(t)
+	d.seesTestsPass(t)
+	d.goesOn(t, plotted)
+	d.reports(t)
+	d.pushes(t)
+	d.leaves(t, plotted)
+
+	if err := d.cleanUp(); err != nil {
+		t.Error(err)
+	}
+	if d := difference(empty, w.host(t)); d != "" {
+		t.Errorf("it left behind:\n%s", d)
 	}
 }
 
@@ -117,7 +145,11 @@ func (d *day) clones(t *testing.T) {
 		d.ask(t, "run_command", map[string]any{"sandbox": "shop", "command": "git clone https://" + host + "/repo.git"}, says...)
 	}
 	clone("other.example", "exit 128", "network blocked: other.example is not among the names", "add it to allow_domains", "which allows files.example, git.example")
-	clone("git.example", "exit 0", "changes in repo/.git\n", "created repo/shop/prices.py (")
+	told := []string{"exit 0"}
+	if d.tracks {
+		told = append(told, "changes in repo/.git\n", "created repo/shop/prices.py (")
+	}
+	clone("git.example", told...)
 	d.ask(t, "list_files", map[string]any{"sandbox": "shop", "path": "repo", "depth": 2}, "tests/test_prices.py")
 	d.ask(t, "read_file", map[string]any{"sandbox": "shop", "path": "repo/README.md"}, "python -m proof tests")
 }
