@@ -232,9 +232,19 @@ func (h *engineHost) killed(t *testing.T) {
 
 // withVolume: a server whose data lies in a volume finds what the one before it left.
 func (h *engineHost) withVolume(t *testing.T) {
-	args := snippetArgs(t, "-v", "sandpit:/var/lib/sandpit")
+	args := snippetArgs(t, "-v", "sandpit:/var/lib/sandpit", "-e", "LOG_HTTP_REQUESTS=true")
 	s := h.stdio(t, args...)
-	box := s.runs("kept", "sandbox", "echo here >note").Final.Sandbox
+	run := s.runs("kept", "sandbox", "echo here >note")
+	box := run.Final.Sandbox
+	// The events of a run are a stream that ends, also where requests are logged; of a run that there is not there is none.
+	server := h.docker("ps", "-q", "--filter", "ancestor=sandpit:test")
+	token := h.token(server)
+	if status, body := h.get(server, token, "/mcp/events?run_id="+run.RunID); status != http.StatusOK || !strings.Contains(body, "event: run_finished") {
+		t.Errorf("the events of a run: %d\n%s", status, body)
+	}
+	if status, body := h.get(server, token, "/mcp/events?run_id=00000000-0000-4000-8000-000000000000"); status != http.StatusNotFound {
+		t.Errorf("the events of a run that there is not: %d\n%s", status, body)
+	}
 	if err := s.session.Close(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
