@@ -71,7 +71,7 @@ func testInit(t *testing.T, open func(*testing.T) *agent.Client, o Options) {
 					t.Errorf("%+v %s", out.Result, out.stderr)
 				}
 			}
-			most := 6
+			most := max(6, o.Threads)
 			if o.Reaps {
 				most++
 			}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,34 +35,59 @@ type Options struct {
 	OwnRoot bool
 	// Unprivileged: the user "sandbox" is not root, and has no capabilities.
 	Unprivileged bool
+	// Threads are what it keeps by its configuration, also when it rests; 0: the few that it needs.
+	Threads int
+	// IPv4Only: the network has no addresses of IPv6, as in containers of Engines.
+	IPv4Only bool
 }
 
-// Run runs the suite. open gives a client of a fresh agent with an empty
+// Run runs the suite but for the groups in without. open gives a client of a fresh agent with an empty
 // workspace, and cleans up with t. The commands used are sh or bash, coreutils,
 // setsid and python3.
-func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options) {
-	t.Run("Process", func(t *testing.T) { testProcess(t, open) })
-	t.Run("Held", func(t *testing.T) { testHeld(t, open) })
-	t.Run("Stdin", func(t *testing.T) { testStdin(t, open) })
-	t.Run("Output", func(t *testing.T) { testOutput(t, open) })
-	t.Run("Bounds", func(t *testing.T) { testBounds(t, open, o) })
-	t.Run("Kill", func(t *testing.T) { testKill(t, open, o) })
-	t.Run("Attach", func(t *testing.T) { testAttach(t, open) })
-	t.Run("Rolling", func(t *testing.T) { testRolling(t, open) })
-	t.Run("Lossless", func(t *testing.T) { testLossless(t, open) })
-	t.Run("Wait", func(t *testing.T) { testWait(t, open) })
-	t.Run("Input", func(t *testing.T) { testInput(t, open) })
-	t.Run("Suspend", func(t *testing.T) { testSuspend(t, open) })
-	t.Run("Terminal", func(t *testing.T) { testTerminal(t, open) })
-	t.Run("Masked", func(t *testing.T) { testMasked(t, open) })
-	t.Run("Init", func(t *testing.T) { testInit(t, open, o) })
-	t.Run("Files", func(t *testing.T) { testFiles(t, open, o) })
-	t.Run("Tree", func(t *testing.T) { testTree(t, open, o) })
-	t.Run("Archive", func(t *testing.T) { testArchive(t, open, o) })
-	t.Run("Search", func(t *testing.T) { testSearch(t, open, o) })
-	t.Run("Ports", func(t *testing.T) { testPorts(t, open) })
-	t.Run("Dial", func(t *testing.T) { testDial(t, open) })
-	t.Run("Hostile", func(t *testing.T) { testHostile(t, open, o) })
+func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options, without ...string) {
+	groups := []group{
+		{"Process", func(t *testing.T, open opener, _ Options) { testProcess(t, open) }},
+		{"Held", func(t *testing.T, open opener, _ Options) { testHeld(t, open) }},
+		{"Stdin", func(t *testing.T, open opener, _ Options) { testStdin(t, open) }},
+		{"Output", func(t *testing.T, open opener, _ Options) { testOutput(t, open) }},
+		{"Bounds", testBounds},
+		{"Kill", testKill},
+		{"Attach", func(t *testing.T, open opener, _ Options) { testAttach(t, open) }},
+		{"Rolling", func(t *testing.T, open opener, _ Options) { testRolling(t, open) }},
+		{"Lossless", func(t *testing.T, open opener, _ Options) { testLossless(t, open) }},
+		{"Wait", func(t *testing.T, open opener, _ Options) { testWait(t, open) }},
+		{"Input", func(t *testing.T, open opener, _ Options) { testInput(t, open) }},
+		{"Suspend", func(t *testing.T, open opener, _ Options) { testSuspend(t, open) }},
+		{"Terminal", func(t *testing.T, open opener, _ Options) { testTerminal(t, open) }},
+		{"Masked", func(t *testing.T, open opener, _ Options) { testMasked(t, open) }},
+		{"Init", testInit},
+		{"Files", testFiles},
+		{"Tree", testTree},
+		{"Archive", testArchive},
+		{"Search", testSearch},
+		{"Ports", testPorts},
+		{"Dial", testDial},
+		{"Hostile", testHostile},
+	}
+	for _, name := range without {
+		if !slices.ContainsFunc(groups, func(g group) bool { return g.name == name }) {
+			t.Fatalf("the suite has no group %s", name)
+		}
+	}
+	for _, g := range groups {
+		if !slices.Contains(without, g.name) {
+			t.Run(g.name, func(t *testing.T) { g.run(t, open, o) })
+		}
+	}
+}
+
+// opener returns a client of a fresh agent.
+type opener = func(t *testing.T) *agent.Client
+
+// group is a part of the suite.
+type group struct {
+	name string
+	run  func(t *testing.T, open opener, o Options)
 }
 
 // patience bounds what hangs in a broken agent.

@@ -253,7 +253,11 @@ func (s *Server) own(found []socket) (truncated bool) {
 		}
 		dir := "/proc/" + strconv.Itoa(pid)
 		name := ""
-		for _, inode := range sockets(dir+"/fd", &left) {
+		inodes, denied := sockets(dir+"/fd", &left)
+		if denied { // without CAP_SYS_PTRACE only a process's own user reads its links
+			s.o.User.Do(func() { inodes, _ = sockets(dir+"/fd", &left) })
+		}
+		for _, inode := range inodes {
 			for _, i := range missing[inode] {
 				if name == "" {
 					name = commandName(dir)
@@ -307,21 +311,23 @@ func numbers(dir string) []int {
 }
 
 // sockets lists the inodes of the sockets that a process has open, and takes
-// what it looks at off left.
-func sockets(dir string, left *int) []uint64 {
+// what it looks at off left. denied: the thread may not look at any.
+func sockets(dir string, left *int) (all []uint64, denied bool) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, errors.Is(err, unix.EACCES)
 	}
 	d := os.NewFile(uintptr(fd), dir)
 	defer d.Close()
-	var all []uint64
 	var link [64]byte
 	for *left > 0 {
 		names, err := d.Readdirnames(min(*left, 512))
 		for _, name := range names {
 			*left--
 			n, err := unix.Readlinkat(fd, name, link[:])
+			if errors.Is(err, unix.EACCES) {
+				return nil, true
+			}
 			if err != nil {
 				continue
 			}
@@ -337,5 +343,5 @@ func sockets(dir string, left *int) []uint64 {
 			break
 		}
 	}
-	return all
+	return all, false
 }

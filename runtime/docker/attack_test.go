@@ -50,6 +50,14 @@ func newPlace(t *testing.T, h *dockerdtest.Host) *place {
 	return p
 }
 
+// streamPlace is newPlace of a driver that reaches agents through the Engine.
+func streamPlace(t *testing.T, h *dockerdtest.Host) *place {
+	p := newPlace(t, h)
+	p.must(p.driver.Close())
+	p.driver = openWith(t, docker.Options{Dir: p.dir, Namespace: p.namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
+	return p
+}
+
 func (p *place) must(err error) {
 	p.t.Helper()
 	if err != nil {

@@ -96,6 +96,7 @@ func TestDriver(t *testing.T) {
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
 		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), away, ended) }},
 		{"WhatAnImageHasArrivesAsItIs", filesArrive},
+		{"TheAgentPassesItsSuite", agentInShort},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

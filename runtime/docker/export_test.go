@@ -32,3 +32,6 @@ func RootOf(info engineapi.Info) (uid, gid int, err error) {
 func (d *Driver) ContainerSees(ctx context.Context, path string, size int64) (bool, error) {
 	return d.containerSees(ctx, path, size)
 }
+
+// AgentThreads are those that the agent keeps.
+const AgentThreads = agentThreads
