@@ -166,7 +166,10 @@ func (l *live) created(p place, dir bool, tell since) {
 		_, told := n.seen[p.name]
 		delete(n.seen, p.name)
 		if told && l.pos <= n.until {
-			return // and if it is a directory, it was read
+			if dir && l.covered(n) && l.place(p) == nil {
+				l.arrive(p, everything) // it was there, and could not be opened
+			}
+			return
 		}
 	}
 	if ws := l.seers(n); len(ws) > 0 {

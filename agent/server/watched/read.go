@@ -274,8 +274,14 @@ func (l *live) inside(n *node, fd int, dir string, tell since, level int) error 
 		if _, many := errors.AsType[errMany](err); many {
 			return err
 		}
-		if err != nil && !dirs.Gone(err) {
+		switch {
+		case err == nil:
+		case !dirs.Gone(err):
 			l.unwatched(n, err)
+		case len(l.todo) < maxTodo:
+			l.todo = append(l.todo, place{n, name})
+		default:
+			l.missing(n)
 		}
 	}
 	return nil
