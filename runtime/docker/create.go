@@ -176,15 +176,15 @@ func (i *Instance) make(ctx context.Context, spec runtime.Spec, image string) er
 		i.mu.Lock()
 		i.container = made
 		i.mu.Unlock()
-		if fault.Is(err, fault.Conflict) {
+		switch {
+		case fault.Is(err, fault.Conflict):
 			err = fault.Wrap(fault.Conflict, err, "another container is called %s", c.Name).WithRemedy("rename or remove it: docker rename, docker rm")
+		case err != nil && !i.streams() && isMissingSource(err):
+			err = fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files any more, where the agent would be reached", i.d.engine.Host()).
+				WithRemedy("restart the server, or set docker.stream: true")
 		}
 		return err
 	})
-	if err != nil && !i.streams() && isMissingSource(err) {
-		return fault.Wrap(fault.Unsupported, err, "the Engine at %s does not see the server's files any more, where the agent would be reached", i.d.engine.Host()).
-			WithRemedy("restart the server, or set docker.stream: true")
-	}
 	if err != nil {
 		i.unsure = true
 		return err

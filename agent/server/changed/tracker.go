@@ -18,11 +18,11 @@ import (
 
 // Bounds. What goes beyond them makes answers that are not complete.
 const (
-	MaxEntries = 50_000          // that one look counts
-	MaxDepth   = 100             // of directories, each of which is open while those below it are looked at
-	MaxWindows = 256             // that are open at once
-	maxKept    = 6 << 20         // bytes that all windows keep together
-	maxTime    = 2 * time.Second // that one look takes: a command waits for it
+	MaxEntries = 50_000                 // that one look counts
+	MaxDepth   = 100                    // of directories, each of which is open while those below it are looked at
+	MaxWindows = 256                    // that are open at once
+	maxKept    = 6 << 20                // bytes that all windows keep together
+	maxTime    = 500 * time.Millisecond // that one look takes: a command waits for it
 	largeRest  = 30 * time.Second
 	largeKept  = 16 // directories that are known to be too large
 )

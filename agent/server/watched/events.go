@@ -81,16 +81,30 @@ func (l *live) step() bool {
 	return true
 }
 
-// caughtUp is called when nothing is queued: the tree is as the disk.
+// caughtUp is called when nothing is queued: the tree is as the disk, unless that changes just now. Who could not
+// be opened since something above it was renamed meanwhile is tried again when that was read. The kernel queues an
+// event when what it is of can be seen already: only what is missing twice is gone.
 func (l *live) caughtUp() {
+	if l.halfway() {
+		return // a rename is told before what is in it by its new name
+	}
 	todo := l.todo
 	l.todo = nil
-	for _, p := range todo {
-		if l.attached(p.dir) && l.covered(p.dir) && p.dir.kids[p.name] == nil {
-			l.arrive(p, everything)
+	for _, m := range todo {
+		if !l.attached(m.dir) || !l.covered(m.dir) || m.dir.kids[m.name] != nil {
+			continue
+		}
+		more := len(l.todo)
+		l.arrive(m.place, everything)
+		for i := range l.todo[more:] {
+			if l.todo[more+i].place == m.place {
+				l.todo[more+i].tries = m.tries + 1
+			}
 		}
 	}
-	l.todo = nil // what is not there now is gone, or is told by another event
+	if l.tail() == l.pos {
+		l.todo = slices.DeleteFunc(l.todo, func(m missed) bool { return m.tries > 1 })
+	}
 }
 
 // settle ends the waiting of a rename for more events.

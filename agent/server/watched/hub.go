@@ -187,7 +187,7 @@ type live struct {
 
 	from    *half  // the first half of a rename
 	renamed *whole // a rename that may be the first half of an exchange
-	todo    []place
+	todo    []missed
 	seen    []*node // that have names that were told before their event
 	names   int     // of those
 	entries int     // that the reading of a tree has looked at

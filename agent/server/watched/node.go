@@ -39,6 +39,12 @@ type place struct {
 	name string
 }
 
+// missed is a directory that was not where it was told of.
+type missed struct {
+	place
+	tries int // while nothing was queued
+}
+
 func (p place) path() string { return p.dir.path() + "/" + p.name }
 
 // path is that of a directory, "" for "/".

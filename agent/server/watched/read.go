@@ -165,7 +165,7 @@ func (l *live) arrive(p place, tell since) {
 	case err == nil:
 	case dirs.Gone(err):
 		if len(l.todo) < maxTodo {
-			l.todo = append(l.todo, p)
+			l.todo = append(l.todo, missed{place: p})
 		} else {
 			l.missing(p.dir)
 		}
@@ -279,7 +279,7 @@ func (l *live) inside(n *node, fd int, dir string, tell since, level int) error 
 		case !dirs.Gone(err):
 			l.unwatched(n, err)
 		case len(l.todo) < maxTodo:
-			l.todo = append(l.todo, place{n, name})
+			l.todo = append(l.todo, missed{place: place{n, name}})
 		default:
 			l.missing(n)
 		}
