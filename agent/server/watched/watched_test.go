@@ -86,7 +86,7 @@ func line(e wire.FileEvent) string {
 	}
 	switch {
 	case e.Type == wire.Dropped:
-		return fmt.Sprint("dropped")
+		return "dropped"
 	case e.Exchange:
 		return "exchanged " + e.From + " " + e.Path + slash
 	case e.From != "":
