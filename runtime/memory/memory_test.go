@@ -100,7 +100,7 @@ func TestProbeAnswersForEveryFeature(t *testing.T) {
 			got[f] = fault.Of(reason)
 		}
 	}
-	for _, f := range []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes} {
+	for _, f := range []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts} {
 		want[f] = ""
 	}
 	if d := cmp.Diff(want, got); d != "" {

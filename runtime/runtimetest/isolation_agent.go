@@ -176,32 +176,41 @@ func ownProgram(t *testing.T, b *box, user string) {
 	}
 }
 
-// huntProgram stops such a process, tries on it what a debugger does, and prints what it got.
+// huntProgram stops such a process, tries on it what a debugger does, and prints what it got. One that was ending
+// already when it was stopped is none to try: it looks for the next.
 const huntProgram = `
 import ctypes, os, signal, sys
 libc = ctypes.CDLL(None, use_errno=True)
 print('ready', flush=True)
-pid = 0
-while not pid:
-    for p in os.listdir('/proc'):
-        if not p.isdigit() or p in ('1', str(os.getpid())): continue
+def stopped():
+    while True:
+        for p in os.listdir('/proc'):
+            if not p.isdigit() or p in ('1', str(os.getpid())): continue
+            try:
+                if open('/proc/%s/comm' % p).read().strip() not in ('exe', 'script'): continue
+                os.kill(int(p), signal.SIGSTOP)
+                if open('/proc/%s/stat' % p).read().rsplit(')', 1)[1].split()[0] != 'Z': return int(p)
+            except OSError: pass
+def tried(pid):
+    got = []
+    for name, flags in ('exe', os.O_RDONLY), ('exe', os.O_WRONLY), ('exe', os.O_RDWR), ('mem', os.O_RDONLY), ('mem', os.O_RDWR), ('maps', os.O_RDONLY):
         try:
-            if open('/proc/%s/comm' % p).read().strip() not in ('exe', 'script'): continue
-            os.kill(int(p), signal.SIGSTOP)
-            if open('/proc/%s/stat' % p).read().rsplit(')', 1)[1].split()[0] != 'Z': pid = int(p)
+            os.read(os.open('/proc/%d/%s' % (pid, name), flags), 1)
+            got.append('%s by %d' % (name, flags))
         except OSError: pass
-got = []
-for name, flags in ('exe', os.O_RDONLY), ('exe', os.O_WRONLY), ('exe', os.O_RDWR), ('mem', os.O_RDONLY), ('mem', os.O_RDWR), ('maps', os.O_RDONLY):
-    try:
-        os.read(os.open('/proc/%d/%s' % (pid, name), flags), 1)
-        got.append('%s by %d' % (name, flags))
+    try: got.append(os.listdir('/proc/%d/fd' % pid))
     except OSError: pass
-try: got.append(os.listdir('/proc/%d/fd' % pid))
-except OSError: pass
-for request in 16, 0x4206:
-    if libc.ptrace(request, pid, 0, 0) == 0: got.append('ptrace %d' % request)
-os.kill(pid, signal.SIGCONT)
-print(got or 'NOTHING')
+    for request in 16, 0x4206:
+        if libc.ptrace(request, pid, 0, 0) == 0: got.append('ptrace %d' % request)
+    try: os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        if not got: raise
+    return got
+while True:
+    try: got = tried(stopped())
+    except ProcessLookupError: continue
+    print(got or 'NOTHING')
+    break
 `
 
 // swaps changes what a name is, all the time: a directory, and a link to each
