@@ -51,6 +51,11 @@ func filesElsewhere(t *testing.T, p *place) {
 	if why := can[runtime.Network]; why != nil { // through the agent
 		t.Errorf("networks: %v", why)
 	}
+	traffic := p.steered(i)
+	if got := p.run(i, agent.Command{Shell: ask}); got != "to 93.184.216.34:443\n" {
+		t.Errorf("a connection was answered with %q", got)
+	}
+	p.must(traffic.Close())
 	p.must(d.Close())
 
 	d = open(t, p.host, dir, p.namespace)
