@@ -53,7 +53,7 @@ func (b *bringer) bring(ctx context.Context, c access.Caller, r *engine.CreateRe
 	return b.take(ctx, c, source, r.Image)
 }
 
-// prebuild has the default image here, whatever that takes.
+// prebuild builds the default image, or pulls it by its reference.
 func (b *bringer) prebuild(ctx context.Context) error {
 	ref := b.images.Default()
 	source, ok := b.drivers[b.usual].(runtime.ImageSource)

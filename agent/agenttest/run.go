@@ -41,7 +41,7 @@ type Options struct {
 	IPv4Only bool
 }
 
-// Run runs the suite but for the groups in without. open gives a client of a fresh agent with an empty
+// Run runs the suite but for the groups in without. open returns a client of a fresh agent with an empty
 // workspace, and cleans up with t. The commands used are sh or bash, coreutils,
 // setsid and python3.
 func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options, without ...string) {

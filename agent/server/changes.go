@@ -12,8 +12,8 @@ import (
 	"sandpit.dev/agent/wire"
 )
 
-// everything is where the files are whose changes are told: whoever may read them, as the root's view
-// sees them, but for the agent's own logs.
+// everything returns the tree whose changes are told: all files, whoever may read them, as root sees
+// them, but for the agent's own logs.
 func (s *Server) everything() dirs.Root {
 	return dirs.Root{
 		Dir: s.o.Dir,
@@ -56,7 +56,7 @@ func (s *Server) serveChanges(ctx context.Context, c *conn, req *wire.Request) e
 	return changes.Send(c.send)
 }
 
-// serveWatch tells of changes as they happen.
+// serveWatch sends changes as they happen.
 func (s *Server) serveWatch(ctx context.Context, c *conn, req *wire.Request) error {
 	p, err := s.absolute("path", req.Path)
 	if err != nil {

@@ -145,7 +145,7 @@ func (s *session) write() {
 	}
 }
 
-// add takes in a new connection; false: the session is over.
+// add adds a connection, and reports whether the session still runs.
 func (s *session) add(st *stream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -244,7 +244,7 @@ func (l *look) keep(n int) bool {
 	return true
 }
 
-// before gives the entries of a directory one by one.
+// before reads the kept entries of a directory one by one.
 type before struct {
 	rest  []byte
 	below []*dir

@@ -168,7 +168,7 @@ func (m *merge) enter(fd int, in inside) error {
 	return nil
 }
 
-// tell takes a change down.
+// tell appends a change to the answer.
 func (m *merge) tell(name, action string, size int64) {
 	m.total++
 	if n := len(m.path) + len(name); len(m.files) < wire.MaxChanged && m.bytes+n <= wire.MaxChangedBytes {

@@ -159,7 +159,7 @@ func (w *Window) Close() {
 	w.t.mu.Unlock()
 }
 
-// forget gives back what the window keeps.
+// forget frees what the window keeps.
 func (w *Window) forget() {
 	w.was = nil
 	w.t.mu.Lock()

@@ -76,7 +76,7 @@ func (r *Root) checked(fd int, err error) (int, error) {
 // Gone reports whether an error of [Root.Open] or [Root.Enter] says that there is no such directory any more.
 func Gone(err error) bool { return err == unix.ENOENT || err == unix.ENOTDIR || err == unix.ELOOP }
 
-// Openat2 repeats what the kernel gives up for a rename that came in between.
+// Openat2 opens a file, and tries again where the kernel gave up since something was renamed meanwhile.
 func Openat2(at int, p string, how unix.OpenHow) (int, error) {
 	for range 100 {
 		fd, err := unix.Openat2(at, p, &how)

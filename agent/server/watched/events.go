@@ -367,7 +367,7 @@ func (l *live) flushFrom() {
 	l.tell(h.seers, &event{kind: wire.Deleted, path: h.path, dir: h.dir})
 }
 
-// tell gives an event to watches.
+// tell queues an event for each of these watches.
 func (l *live) tell(ws []*Watch, e *event) {
 	for _, w := range ws {
 		w.queueEvent(e)

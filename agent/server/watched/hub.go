@@ -84,7 +84,7 @@ func (h *Hub) closeUnused() {
 	}
 }
 
-// end takes a watch out.
+// end ends a watch and removes it.
 func (h *Hub) end(w *Watch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

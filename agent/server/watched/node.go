@@ -181,7 +181,7 @@ func (l *live) needed(n *node, covered bool) bool {
 	return needs
 }
 
-// leave takes a watch off its directory.
+// leave removes a watch from its directory.
 func (l *live) leave(w *Watch) {
 	if w.top != nil {
 		w.top.watches = slices.DeleteFunc(w.top.watches, func(o *Watch) bool { return o == w })

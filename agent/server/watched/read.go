@@ -344,7 +344,7 @@ func (l *live) forgetSeen() {
 	}
 }
 
-// confused has the tree read anew.
+// confused marks the tree as one to read anew, since it is not as the disk.
 func (l *live) confused() {
 	l.resting = true
 	for _, w := range l.watches {

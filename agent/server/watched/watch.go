@@ -131,7 +131,7 @@ func (w *Watch) Next(ctx context.Context) ([]wire.FileEvent, error) {
 	}
 }
 
-// take takes some of what is queued.
+// take returns some of the queued events.
 func (w *Watch) take() (events []wire.FileEvent, err error) {
 	size, n := 0, 0
 	for ; n < len(w.queue) && n < wire.MaxFileEvents && size < itemBytes; n++ {
