@@ -92,6 +92,12 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	return d.engine.PutArchive(ctx, helper, insideAgent, &b)
 }
 
+// clean removes, once, what an earlier server left on the Engine. Nothing is made there before that: it would be
+// taken for such, where the Engine is there only after the server.
+func (d *Driver) clean(ctx context.Context) error {
+	return d.swept.do(ctx, func() error { return d.sweep(ctx) })
+}
+
 // sweep removes and finishes what an earlier server which ended on its way left half done: containers
 // that filled a volume or took another's place, images without a name.
 func (d *Driver) sweep(ctx context.Context) error {

@@ -64,6 +64,7 @@ type Driver struct {
 	trial   func() error // whether this process can steer networks, found out once
 	agent   once         // the volume with the agent is there
 	chosen  once         // stream is known
+	swept   once         // what an earlier server left is removed
 	joining chanLock     // held while an image is made of layers
 	volumes sync.RWMutex // held while a volume is made or removed; read-held while containers get some
 	handing chanLock     // held while a volume is given to its first sandbox's user
@@ -122,13 +123,13 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 			events := d.listenAgain()
 			if events != nil {
 				d.log.Info("the docker runtime has its Engine", "engine", engine.Host().String())
-				report(d.log, "remove what an earlier server left on the Engine", d.sweep(d.running))
+				report(d.log, "remove what an earlier server left on the Engine", d.clean(d.running))
 			}
 			d.follow(events)
 		})
 		return d, nil
 	}
-	if err := d.sweep(ctx); err != nil {
+	if err := d.clean(ctx); err != nil {
 		return nil, err
 	}
 	events, err := d.listen(ctx)
@@ -169,6 +170,9 @@ func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, 
 	d.mu.Unlock()
 	if i != nil {
 		return i, nil
+	}
+	if err := d.clean(ctx); err != nil {
+		return nil, err
 	}
 	list, err := d.find(ctx, labelSandbox+"="+string(h.ID))
 	if err != nil {

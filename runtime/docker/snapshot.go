@@ -90,6 +90,9 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 
 // keep reserves the id of a snapshot that is about to be made.
 func (d *Driver) keep(ctx context.Context, id sandbox.ID) (done func(), err error) {
+	if err := d.clean(ctx); err != nil {
+		return nil, err
+	}
 	taken := fault.New(fault.Exists, "snapshot %s exists", id)
 	d.mu.Lock()
 	defer d.mu.Unlock()

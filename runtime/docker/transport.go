@@ -26,6 +26,9 @@ const trialRepository = "localhost/sandpit/trial"
 // chooseTransport finds out, once, how the agents of new containers are reached: by sockets in directories of the
 // server's, or through the Engine where that does not see the server's files, as from within a container.
 func (d *Driver) chooseTransport(ctx context.Context) error {
+	if err := d.clean(ctx); err != nil {
+		return err
+	}
 	return d.chosen.do(ctx, func() error {
 		if d.stream.Load() { // whatever the Engine sees
 			return nil

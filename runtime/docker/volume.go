@@ -58,6 +58,9 @@ func (d *Driver) CreateVolume(ctx context.Context, id sandbox.ID, limit int64) e
 	if limit > 0 {
 		return fault.New(fault.Unsupported, "the docker runtime sets no limit to the Engine's volumes").WithRemedy("make the volume without a size, or use the native runtime")
 	}
+	if err := d.clean(ctx); err != nil {
+		return err
+	}
 	d.volumes.Lock()
 	defer d.volumes.Unlock()
 	if err := ctx.Err(); err != nil {
