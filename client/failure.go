@@ -4,7 +4,9 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +36,10 @@ func errorOf(resp *http.Response, body []byte) error {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var p v1.Problem
 	if media != v1.ProblemType || json.Unmarshal(body, &p) != nil || p.Code == "" {
+		if bytes.Contains(body, []byte("HTTP request to an HTTPS server")) { // net/http's words
+			return fault.New(fault.Unavailable, "the server at %s speaks HTTPS, not HTTP", resp.Request.URL.Host).
+				WithRemedy("write its URL with https")
+		}
 		// Something between us and the server, or no sandpit server at all.
 		e := fault.New(codeOf(resp.StatusCode), "the server answered %s", resp.Status)
 		if text := strings.TrimSpace(string(body)); text != "" && strings.HasPrefix(media, "text/plain") {
@@ -113,6 +119,10 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return fault.Wrap(fault.Unavailable, op, "no server answers at %s", where).
 			WithRemedy("start one with `sandpit serve`, or set SANDPIT_URL to where one is")
+	}
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fault.Wrap(fault.Unavailable, bad, "the certificate of %s is not right: %v", where, bad.Err).
+			WithRemedy("call the server by a name that its certificate has; have its authority trusted, by SSL_CERT_FILE=ca.pem where sandpit tls init made it")
 	}
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fault.Wrap(fault.TooLarge, err, "the body has more than %d bytes", tooBig.Limit)

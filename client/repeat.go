@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -103,7 +104,15 @@ func unwrapLost(err error) error {
 func atWork(err error) bool { return fault.Is(err, fault.Conflict) && fault.As(err).Retry > 0 }
 
 // neverSent reports whether a request cannot have reached a server.
-func neverSent(err error) bool { return unreachable(err) || !fault.Is(err, fault.Unavailable) }
+func neverSent(err error) bool {
+	return unreachable(err) || untrusted(err) || !fault.Is(err, fault.Unavailable)
+}
+
+// untrusted reports whether the server's certificate is not trusted.
+func untrusted(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
 
 // unreachable reports whether no connection to a server could be made.
 func unreachable(err error) bool {

@@ -38,6 +38,8 @@ import (
 // error.
 type Config struct {
 	Listen     string          `yaml:"listen"`      // host:port
+	TLS        TLSConfig       `yaml:"tls"`         // another address, with TLS
+	Domain     string          `yaml:"domain"`      // a name of the server, below which previews and api.DOMAIN are; "": none
 	Data       string          `yaml:"data"`        // directory of everything that lasts
 	Hosts      []string        `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
 	Origins    []string        `yaml:"origins"`     // web origins that may call, beside same-origin pages
@@ -206,6 +208,9 @@ type Defaults struct {
 // defaultPool is how many sandboxes a server keeps ready by default.
 const defaultPool = 2
 
+// localDomain is the domain of previews as shipped.
+const localDomain = "localhost"
+
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	l := sandbox.DefaultLimits()
@@ -216,7 +221,7 @@ func DefaultConfig() Config {
 		// The metrics cover all projects.
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
-		Preview: PreviewConfig{Domain: "localhost"},
+		Preview: PreviewConfig{Domain: localDomain},
 		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{
@@ -261,7 +266,9 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 		return err
 	}
 	variables := map[string]any{
-		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images.Dir,
+		"SANDPIT_LISTEN": &c.Listen, "SANDPIT_DOMAIN": &c.Domain,
+		"SANDPIT_TLS_CERT": &c.TLS.Cert, "SANDPIT_TLS_KEY": &c.TLS.Key, "SANDPIT_TLS_LISTEN": &c.TLS.Listen,
+		"SANDPIT_DATA": &c.Data, "SANDPIT_IMAGES": &c.Images.Dir,
 		"SANDPIT_ADMIN_TOKEN": &c.AdminToken, "SANDPIT_RUN_DIR": &c.RunDir, "SANDPIT_ARCHIVE_DIR": &c.Archive.Dir,
 		"SANDPIT_SECRETS_KEY": &c.Secrets.Keys, "SANDPIT_SECRETS_KEY_FILE": &c.Secrets.KeyFile,
 		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
@@ -351,6 +358,12 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
+	if err := c.checkDomain(); err != nil {
+		return err
+	}
+	if err := c.TLS.check(c.Listen); err != nil {
+		return err
+	}
 	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
 		return err
 	}
@@ -420,7 +433,7 @@ func (c *Config) Check() error {
 			return fault.InvalidField(name, "%v is outside 0s to %v", d, sandbox.MaxClock)
 		}
 	}
-	for _, p := range []*string{&c.Data, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File, &c.Runs.Artifacts.Dir, &c.Archive.Dir, &c.Archive.S3.CredentialsFile} {
+	for _, p := range []*string{&c.Data, &c.TLS.Cert, &c.TLS.Key, &c.Images.Dir, &c.Images.Catalogue, &c.Secrets.KeyFile, &c.Log.File, &c.Runs.Artifacts.Dir, &c.Archive.Dir, &c.Archive.S3.CredentialsFile} {
 		if *p == "" {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,6 +68,12 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 	}
 	if len(cfg.Network.CAFiles) > 0 {
 		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))
+	}
+	if cfg.TLS.on() {
+		checks = append(checks, cfg.TLS.checkTLS(cfg.Domain, time.Now()))
+	}
+	if cfg.Domain != "" {
+		checks = append(checks, checkNames(ctx, cfg.Domain, net.DefaultResolver, ownAddresses()))
 	}
 	if cfg.Network.Elicit {
 		checks = append(checks, cfg.Network.checkElicit())

@@ -61,7 +61,7 @@ type Options struct {
 const (
 	drainTimeout = 10 * time.Second // for requests in flight when the server ends
 	headTimeout  = 30 * time.Second // for a request's head to come: a host that is busy ten times over may itself take ten to read one
-	idleTimeout  = 2 * time.Minute  // for the next request on a connection
+	idleTimeout  = 5 * time.Minute  // for the next request on a connection
 	// maxHead leaves room for the longest path of a file with each byte escaped, and the other
 	// headers. It is small because a head is read before its token is known, at the cost of others.
 	maxHead = 16 << 10
@@ -113,6 +113,13 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	down.Add(func() { _ = listener.Close() })
 	url := "http://" + reachable(listener.Addr())
+	secure, secured, err := cfg.TLS.open(log)
+	if err != nil {
+		return err
+	}
+	if secure != nil {
+		down.Add(func() { _ = secure.Close() })
+	}
 
 	host := cfg.Runtimes.host()
 	self, err := identify(ctx, cfg.Data, host, opts.Adopt, log)
@@ -266,7 +273,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
-		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: append(cfg.Hosts, hostOf(cfg.Listen)), origins: cfg.Origins, public: cfg.Public,
+		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit:  audited,
@@ -284,7 +291,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	bounded := guard.NewListener(listener, unprovenOf(files))
 	server := &http.Server{
 		Handler: s.handler, ConnContext: bounded.Context, ConnState: bounded.State, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: head,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), TLSConfig: secured,
 	}
 	server.RegisterOnShutdown(s.close)
 	group, ctx := errgroup.WithContext(ctx)
@@ -310,6 +317,15 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		}
 		return nil
 	})
+	if secure != nil {
+		log.Info("listening with TLS", "address", secure.Addr().String(), "certificate", cfg.TLS.Cert)
+		group.Go(func() error {
+			if err := server.ServeTLS(bounded.Beside(secure), "", ""); !errors.Is(err, http.ErrServerClosed) {
+				return fault.Wrap(fault.Unavailable, err, "the server stopped listening on %s", cfg.TLS.Listen)
+			}
+			return nil
+		})
+	}
 	group.Go(func() error {
 		<-ctx.Done()
 		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

@@ -6,6 +6,7 @@ package guard
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -22,23 +23,31 @@ import (
 // The server that it is for has Context and State.
 type Listener struct {
 	net.Listener
+	*unproven
+}
+
+// unproven are the connections that count, of listeners that have one bound together.
+type unproven struct {
 	most, mostOf int
 
-	mu       sync.Mutex
-	unproven *list.List // of *conn, the oldest first
-	of       map[netip.Prefix]int
+	mu  sync.Mutex
+	all *list.List // of *conn, the oldest first
+	of  map[netip.Prefix]int
 }
 
 // NewListener bounds the connections of l, of TCP, to most, at least 2.
 func NewListener(l net.Listener, most int) *Listener {
-	return &Listener{Listener: l, most: most, mostOf: most / 2, unproven: list.New(), of: make(map[netip.Prefix]int)}
+	return &Listener{l, &unproven{most: most, mostOf: most / 2, all: list.New(), of: make(map[netip.Prefix]int)}}
 }
+
+// Beside returns another listener's, whose connections and l's have one bound together.
+func (l *Listener) Beside(other net.Listener) *Listener { return &Listener{other, l.unproven} }
 
 // conn is a connection to the server. The connection of TCP is embedded: it is copied to by
 // the kernel itself.
 type conn struct {
 	*net.TCPConn
-	l      *Listener
+	l      *unproven
 	from   netip.Prefix
 	place  *list.Element // nil: it does not count; l.mu guards it
 	proven atomic.Bool
@@ -55,7 +64,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if !ok {
 		return nc, nil
 	}
-	c := &conn{TCPConn: tcp, l: l, from: origin(tcp)}
+	c := &conn{TCPConn: tcp, l: l.unproven, from: origin(tcp)}
 	if gone := l.enter(c); gone != nil {
 		_ = gone.SetLinger(0) // what it sent is of no use
 		_ = gone.TCPConn.Close()
@@ -73,27 +82,27 @@ func origin(c *net.TCPConn) netip.Prefix {
 }
 
 // enter counts c, and returns the one that has to go for it, if any.
-func (l *Listener) enter(c *conn) (gone *conn) {
+func (l *unproven) enter(c *conn) (gone *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.of[c.from] >= l.mostOf:
 		gone = l.oldest(func(o *conn) bool { return o.from == c.from })
-	case l.unproven.Len() >= l.most:
+	case l.all.Len() >= l.most:
 		gone = l.oldest(func(*conn) bool { return true })
 	}
 	if gone != nil {
 		l.remove(gone)
 	}
-	c.place = l.unproven.PushBack(c)
+	c.place = l.all.PushBack(c)
 	l.of[c.from]++
 	return gone
 }
 
 // oldest finds the oldest connection that waits, or is half of a request, and else the oldest
 // whose request is being answered.
-func (l *Listener) oldest(of func(*conn) bool) (oldest *conn) {
-	for e := l.unproven.Front(); e != nil; e = e.Next() {
+func (l *unproven) oldest(of func(*conn) bool) (oldest *conn) {
+	for e := l.all.Front(); e != nil; e = e.Next() {
 		c := e.Value.(*conn)
 		if !of(c) {
 			continue
@@ -108,11 +117,11 @@ func (l *Listener) oldest(of func(*conn) bool) (oldest *conn) {
 	return oldest
 }
 
-func (l *Listener) remove(c *conn) {
+func (l *unproven) remove(c *conn) {
 	if c.place == nil {
 		return
 	}
-	l.unproven.Remove(c.place)
+	l.all.Remove(c.place)
 	c.place = nil
 	if l.of[c.from]--; l.of[c.from] == 0 {
 		delete(l.of, c.from)
@@ -140,16 +149,25 @@ func (c *conn) prove() {
 
 // State is [http.Server.ConnState].
 func (l *Listener) State(nc net.Conn, s http.ConnState) {
-	if c, ok := nc.(*conn); ok {
+	if c := ours(nc); c != nil {
 		c.busy.Store(s == http.StateActive || s == http.StateHijacked)
 	}
+}
+
+// ours returns the connection that a server of the listener has, of TLS too; nil: it is no TCP.
+func ours(nc net.Conn) *conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	c, _ := nc.(*conn)
+	return c
 }
 
 type connKey struct{}
 
 // Context is [http.Server.ConnContext].
 func (l *Listener) Context(ctx context.Context, nc net.Conn) context.Context {
-	if c, ok := nc.(*conn); ok {
+	if c := ours(nc); c != nil {
 		return context.WithValue(ctx, connKey{}, c)
 	}
 	return ctx

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"syscall"
 	"testing"
@@ -32,8 +33,9 @@ func (right) Admit(_ context.Context, token string) (access.Caller, context.Cont
 // crowd is a server behind a bounded listener.
 type crowd struct {
 	testing.TB
-	l    *Listener
-	addr string
+	l       *Listener
+	addr    string
+	handler http.Handler
 }
 
 func newCrowd(t *testing.T, most int, h http.HandlerFunc, change ...func(*Options)) *crowd {
@@ -58,7 +60,7 @@ func newCrowd(t *testing.T, most int, h http.HandlerFunc, change ...func(*Option
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() { _ = s.Close(); <-ended })
-	return &crowd{t, l, inner.Addr().String()}
+	return &crowd{t, l, inner.Addr().String(), mux}
 }
 
 // dial connects from an address of loopback.
@@ -104,8 +106,8 @@ func (c *crowd) counted() (n int) {
 	for _, m := range c.l.of {
 		sum += m
 	}
-	if sum != c.l.unproven.Len() {
-		c.Errorf("%d connections by address, %d in all", sum, c.l.unproven.Len())
+	if sum != c.l.all.Len() {
+		c.Errorf("%d connections by address, %d in all", sum, c.l.all.Len())
 	}
 	return sum
 }
@@ -295,4 +297,50 @@ func TestAHandlerMayTakeItsTimeForABody(t *testing.T) {
 	if err != nil || resp.StatusCode != 200 {
 		t.Errorf("got %v, %v", resp, err)
 	}
+}
+
+// Connections with TLS count like those without, together with them, and no longer once they have
+// shown a token.
+func TestConnectionsWithTLSCountBesideTheOthers(t *testing.T) {
+	c := newCrowd(t, 8, nothing)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewUnstartedServer(c.handler)
+	s.Listener, s.EnableHTTP2 = c.l.Beside(inner), true
+	s.Config.ConnContext, s.Config.ConnState = c.l.Context, c.l.State
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ask := func(token string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.ProtoMajor != 2 {
+			t.Errorf("it is answered by %s, want HTTP/2", resp.Proto)
+		}
+	}
+	counts := func(when string, want int) {
+		t.Helper()
+		for c.counted() != want { // the test's time limit ends it
+			if t.Context().Err() != nil {
+				t.Fatalf("%s %d connections count, want %d", when, c.counted(), want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	ask("wrong")
+	counts("after a wrong token", 1)
+	c.half("127.0.0.1")
+	counts("beside one without TLS", 2)
+	ask("right")
+	counts("after a right token", 1)
 }

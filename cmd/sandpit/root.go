@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/cmd/sandpit/internal/audits"
+	"sandpit.dev/cmd/sandpit/internal/certs"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/fleet"
 	"sandpit.dev/cmd/sandpit/internal/output"
@@ -83,7 +84,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))
 	add(groupAgents, newMCP(a), newConnect(a), newSkill(a), listOf("skills", newSkill(a), newSkillLs(a)), newToken(a))
 	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(a.usage()), usage.NewStats(a.usage()), usage.NewTop(a.usage()),
-		audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), newDoctor(a), newBench(a), newVersion(a))
+		audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), certs.New(certs.App{Out: a.stdout, Takes: takes, Group: group}), newDoctor(a), newBench(a), newVersion(a))
 	return root
 }
 
