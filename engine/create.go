@@ -124,7 +124,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		give()
 		return nil, false, err
 	}
-	o := secrets.Plain{"key": {r.Key}, "network": r.Network.AllowDomains}
+	o := secrets.Plain{"key": {r.Key}, "network": r.Network.Names()}
 	o.Add("metadata", r.Metadata)
 	o.Add("env", r.Env)
 	if err := e.secrets.Refuse(ctx, c.Project, "", o, r.secrets...); err != nil {

@@ -35,6 +35,10 @@ type NetworkPolicy struct {
 	// Learn lets through what the lists would refuse, as in mode open, and
 	// notes it: from that a policy can be proposed.
 	Learn bool `json:"learn,omitempty"`
+	// DenyDomains are names as in AllowDomains that are not reached in mode open, and DenyCIDRs addresses.
+	// What AllowDomains has is reached all the same, at whatever address.
+	DenyDomains []string       `json:"deny_domains,omitempty"`
+	DenyCIDRs   []netip.Prefix `json:"deny_cidrs,omitempty"`
 	// AllowPresets are names of lists that the server keeps. What they stood for when the policy
 	// was set is among AllowDomains.
 	AllowPresets []string `json:"allow_presets,omitempty"`
@@ -70,14 +74,23 @@ const (
 	MaxAllowCIDRs   = 64
 	MaxAllowPorts   = 32
 	MaxAllowPresets = 16
+	MaxDenyDomains  = 256
+	MaxDenyCIDRs    = 64
 )
 
 // Equal reports whether two policies say the same in the same order.
 func (p NetworkPolicy) Equal(q NetworkPolicy) bool {
 	return p.Mode == q.Mode && p.Learn == q.Learn && slices.Equal(p.AllowDomains, q.AllowDomains) &&
 		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts) &&
+		slices.Equal(p.DenyDomains, q.DenyDomains) && slices.Equal(p.DenyCIDRs, q.DenyCIDRs) &&
 		slices.Equal(p.AllowPresets, q.AllowPresets) && slices.Equal(p.PresetDomains, q.PresetDomains)
 }
+
+// Names returns the names of all its lists.
+func (p NetworkPolicy) Names() []string { return slices.Concat(p.AllowDomains, p.DenyDomains) }
+
+// Denies reports whether the policy has a list of what is not reached.
+func (p NetworkPolicy) Denies() bool { return len(p.DenyDomains)+len(p.DenyCIDRs) > 0 }
 
 // Normal returns the policy with its names in the form that they are compared in,
 // or fault.Invalid with every field that is wrong.
@@ -95,7 +108,12 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 	default:
 		add(fault.InvalidField("network.mode", "%q is not a valid mode; use off, restricted or open", Clip(string(p.Mode), 40)))
 	}
-	if p.Mode != NetworkRestricted && (len(p.AllowDomains) > 0 || len(p.AllowCIDRs) > 0 || len(p.AllowPresets) > 0 || p.Learn) {
+	switch allows := len(p.AllowDomains)+len(p.AllowPresets) > 0; {
+	case p.Mode != NetworkOpen && p.Denies():
+		add(fault.InvalidField("network", "has lists of what is denied, that mean nothing in mode %s; they go with open", p.Mode))
+	case p.Mode == NetworkOpen && p.Denies() && (len(p.AllowCIDRs) > 0 || p.Learn):
+		add(fault.InvalidField("network", "has allow_cidrs, or learn, that mean nothing in mode open; beside what is denied go names, by allow_domains or allow_presets"))
+	case p.Mode != NetworkRestricted && !p.Denies() && (allows || len(p.AllowCIDRs) > 0 || p.Learn):
 		add(fault.InvalidField("network", "has lists, or learn, that mean nothing in mode %s; they go with restricted", p.Mode))
 	}
 	for _, l := range []struct {
@@ -106,25 +124,35 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 		{"network.allow_cidrs", len(p.AllowCIDRs), MaxAllowCIDRs},
 		{"network.allow_ports", len(p.AllowPorts), MaxAllowPorts},
 		{"network.allow_presets", len(p.AllowPresets), MaxAllowPresets},
+		{"network.deny_domains", len(p.DenyDomains), MaxDenyDomains},
+		{"network.deny_cidrs", len(p.DenyCIDRs), MaxDenyCIDRs},
 	} {
 		if l.have > l.may {
 			add(fault.InvalidField(l.field, "has %d entries, and may have %d", l.have, l.may))
 		}
 	}
 	if len(bad) == 0 {
-		p.AllowDomains = slices.Clone(p.AllowDomains)
-		for i, d := range p.AllowDomains {
-			n, err := CheckDomain("network.allow_domains", d)
-			add(err)
-			p.AllowDomains[i] = n
-		}
-		p.AllowCIDRs = slices.Clone(p.AllowCIDRs)
-		for i, c := range p.AllowCIDRs {
-			if !c.IsValid() {
-				add(fault.InvalidField("network.allow_cidrs", "entry %d is not a valid range of addresses", i+1))
+		domains := func(field string, list []string) []string {
+			list = slices.Clone(list)
+			for i, d := range list {
+				n, err := CheckDomain(field, d)
+				add(err)
+				list[i] = n
 			}
-			p.AllowCIDRs[i] = c.Masked()
+			return list
 		}
+		ranges := func(field string, list []netip.Prefix) []netip.Prefix {
+			list = slices.Clone(list)
+			for i, c := range list {
+				if !c.IsValid() {
+					add(fault.InvalidField(field, "entry %d is not a valid range of addresses", i+1))
+				}
+				list[i] = c.Masked()
+			}
+			return list
+		}
+		p.AllowDomains, p.DenyDomains = domains("network.allow_domains", p.AllowDomains), domains("network.deny_domains", p.DenyDomains)
+		p.AllowCIDRs, p.DenyCIDRs = ranges("network.allow_cidrs", p.AllowCIDRs), ranges("network.deny_cidrs", p.DenyCIDRs)
 		for _, r := range p.AllowPorts {
 			if r.First == 0 || r.Last < r.First {
 				add(fault.InvalidField("network.allow_ports", "%d-%d is not a valid range of ports", r.First, r.Last))
@@ -174,7 +202,7 @@ func CheckDomain(field, name string) (string, error) {
 		return "", fault.InvalidField(field, "%q is not a valid domain name; write example.org, or *.example.org for all names below it, and other scripts as xn--…", Clip(name, 80))
 	}
 	if _, err := netip.ParseAddr(normal); err == nil {
-		return "", fault.InvalidField(field, "%q is an address; addresses go into allow_cidrs", Clip(name, 80))
+		return "", fault.InvalidField(field, "%q is an address; addresses go into allow_cidrs, or deny_cidrs", Clip(name, 80))
 	}
 	if wild {
 		normal = "*." + normal

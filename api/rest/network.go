@@ -113,6 +113,12 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 			for _, text := range texts(sp, field, v[name]) {
 				p.AllowCIDRs = append(p.AllowCIDRs, cidr(sp, field, text))
 			}
+		case "deny_domains":
+			p.DenyDomains = texts(sp, field, v[name])
+		case "deny_cidrs":
+			for _, text := range texts(sp, field, v[name]) {
+				p.DenyCIDRs = append(p.DenyCIDRs, cidr(sp, field, text))
+			}
 		case "allow_presets":
 			p.AllowPresets = texts(sp, field, v[name])
 		case "preset_domains": // of an answer that is sent back; see ownDomains
@@ -125,13 +131,15 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 				p.AllowPorts = append(p.AllowPorts, r)
 			}
 		default:
-			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports, allow_presets and learn")
+			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn")
 		}
 	}
 	p.AllowDomains = ownDomains(p, v["preset_domains"])
 	if p.Mode == "" {
 		// Lists without a mode can mean one thing only.
-		if p.Mode = sandbox.NetworkRestricted; len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
+		if p.Mode = sandbox.NetworkRestricted; p.Denies() {
+			p.Mode = sandbox.NetworkOpen
+		} else if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPresets) == 0 {
 			sp.Add("network.mode", "is missing; use off, restricted or open")
 		}
 	}
@@ -200,12 +208,15 @@ func cidr(sp *httpapi.Spellings, field, text string) netip.Prefix {
 
 // policyOf is a policy on the wire.
 func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
-	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: presetDomainsOf(p.PresetDomains), Learn: p.Learn}
+	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: presetDomainsOf(p.PresetDomains), DenyDomains: p.DenyDomains, Learn: p.Learn}
 	if out.Mode == "" {
 		out.Mode = string(sandbox.NetworkOff)
 	}
 	for _, c := range p.AllowCIDRs {
 		out.AllowCIDRs = append(out.AllowCIDRs, c.String())
+	}
+	for _, c := range p.DenyCIDRs {
+		out.DenyCIDRs = append(out.DenyCIDRs, c.String())
 	}
 	for _, r := range p.AllowPorts {
 		text := fmt.Sprint(r.First)

@@ -57,12 +57,15 @@ func sameNetwork(asked, is *sandbox.NetworkPolicy) bool {
 	own := slices.DeleteFunc(slices.Clone(is.AllowDomains), func(name string) bool {
 		return slices.ContainsFunc(is.PresetDomains, func(p sandbox.PresetDomain) bool { return p.Domain == name })
 	})
-	var names []string
-	for _, name := range asked.AllowDomains {
-		names = append(names, strings.ToLower(name))
-	}
-	return sameSet(names, own) && sameSet(asked.AllowPresets, is.AllowPresets) && sameSet(asked.AllowCIDRs, is.AllowCIDRs) &&
+	return sameSet(lower(asked.AllowDomains), own) && sameSet(lower(asked.DenyDomains), is.DenyDomains) && sameSet(asked.DenyCIDRs, is.DenyCIDRs) && sameSet(asked.AllowPresets, is.AllowPresets) && sameSet(asked.AllowCIDRs, is.AllowCIDRs) &&
 		(asked.AllowPorts == nil || sameSet(asked.AllowPorts, is.AllowPorts)) && asked.Learn == is.Learn
+}
+
+func lower(names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, strings.ToLower(name))
+	}
+	return out
 }
 
 func sameMounts(asked []volume.Mount, is []sandbox.Mount) bool {

@@ -13,6 +13,8 @@ type NetworkPolicy struct {
 	AllowDomains []string `json:"allow_domains,omitzero" jsonschema:"names that may be reached; *.example.org is all names below example.org; at most 256"`
 	AllowCIDRs   []string `json:"allow_cidrs,omitzero" jsonschema:"addresses and ranges that may be reached without a name; at most 64"`
 	AllowPorts   []string `json:"allow_ports,omitzero" jsonschema:"ports and ranges such as 8000-8100 that both are bound to; none: all ports; at most 32"`
+	DenyDomains  []string `json:"deny_domains,omitzero" jsonschema:"in mode open, names that are not reached, as in allow_domains; what allow_domains has is reached all the same; at most 256"`
+	DenyCIDRs    []string `json:"deny_cidrs,omitzero" jsonschema:"in mode open, addresses and ranges that are not reached, but for names in allow_domains; at most 64"`
 	Learn        bool     `json:"learn,omitempty" jsonschema:"let through what the lists would refuse, and note it; the log then proposes a policy"`
 	AllowPresets []string `json:"allow_presets,omitzero" jsonschema:"presets such as python; what they stand for joins allow_domains when the policy is set; at most 16; see GET /v1/network/presets"`
 	// PresetDomains is of answers. An answer that is sent back as a request means what it meant.
@@ -57,7 +59,7 @@ type NetworkEntry struct {
 	Port     int       `json:"port,omitempty"`
 	Allowed  bool      `json:"allowed"`
 	Learned  bool      `json:"learned,omitempty" jsonschema:"allowed only since the policy learns"`
-	Reason   string    `json:"reason,omitempty" jsonschema:"why it was refused: domain, address, port, private, blocked, host, name, names, protocol or limit"`
+	Reason   string    `json:"reason,omitempty" jsonschema:"why it was refused: domain, address, port, private, blocked, denied, host, name, names, protocol or limit"`
 	Detail   string    `json:"detail,omitempty" jsonschema:"the same for people, with what to do about it"`
 	Count    int64     `json:"count"`
 	FirstAt  time.Time `json:"first_at"`

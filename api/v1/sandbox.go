@@ -111,7 +111,7 @@ type CreateSandbox struct {
 	Env              map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command"`
 	EnvVars          map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
 	Metadata         map[string]string `json:"metadata,omitzero" jsonschema:"labels to find it by"`
-	Network          any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets and learn"`
+	Network          any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn"`
 	NetworkEnabled   *bool             `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off"`
 	NetworkBlockAll  *bool             `json:"network_block_all,omitempty" jsonschema:"true is network off"`
 	NetworkAllowList *string           `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them"`
@@ -148,7 +148,7 @@ type UpdateSandbox struct {
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 
-	Network          any     `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets and learn"`
+	Network          any     `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn"`
 	NetworkEnabled   *bool   `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off"`
 	NetworkBlockAll  *bool   `json:"network_block_all,omitempty" jsonschema:"true is network off"`
 	NetworkAllowList *string `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them"`

@@ -77,7 +77,7 @@ type CreateTemplate struct {
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
 
 	Env       map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command; they are shown to who reads the template, so that secrets are no part of it"`
-	Network   any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets and learn"`
+	Network   any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn"`
 	Volumes   []MountVolume     `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
 	Start     *string           `json:"start,omitempty" jsonschema:"a shell command that runs as the sandbox's user from each start on"`
 	Ready     *ReadyProbe       `json:"ready,omitempty" jsonschema:"when that is ready: a create waits for it"`

@@ -122,7 +122,9 @@ func flagsOf(field string) []string {
 	case "metadata":
 		return []string{"label"}
 	case "network":
-		return []string{"network", "allow", "allow-domain", "allow-cidr", "allow-port", "learn"}
+		return []string{"network", "allow", "allow-domain", "allow-cidr", "allow-port", "deny", "learn"}
+	case "network.deny_domains", "network.deny_cidrs":
+		return []string{"deny"}
 	case "network.mode":
 		return []string{"network"}
 	case "network.allow_presets":

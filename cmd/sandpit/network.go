@@ -44,6 +44,7 @@ type reach struct {
 	f              *pflag.FlagSet
 	allow          []string
 	domains, cidrs []string
+	deny           []string
 	ports          []string
 	learn          bool
 }
@@ -54,6 +55,7 @@ func (a *app) reachFlags(c *cobra.Command) *reach {
 	r.f.StringSliceVar(&r.domains, "allow-domain", nil, "name that may be reached, or *.NAME for all below it; may be given again")
 	r.f.StringSliceVar(&r.cidrs, "allow-cidr", nil, "address, or range of addresses, that may be reached without a name; may be given again")
 	r.f.StringSliceVar(&r.ports, "allow-port", nil, "port, or range such as 8000-8100, that both are bound to; may be given again")
+	r.f.StringSliceVar(&r.deny, "deny", nil, "name, or *.NAME for all below it, or address or range, that is not reached in mode open, unless --allow-domain names it; may be given again")
 	_ = c.RegisterFlagCompletionFunc("allow", a.completePresets)
 	r.f.BoolVar(&r.learn, "learn", false, "let through what the lists would refuse, and note it")
 	return r
@@ -61,22 +63,29 @@ func (a *app) reachFlags(c *cobra.Command) *reach {
 
 // policy is what the flags say beside a mode, which may be empty; nil: nothing.
 func (r *reach) policy(mode string) any {
-	lists := false
+	lists := r.f.Changed("deny")
 	for _, name := range []string{"allow", "allow-domain", "allow-cidr", "allow-port", "learn"} {
 		lists = lists || r.f.Changed(name)
 	}
 	switch {
 	case mode == "" && !lists:
 		return nil
+	case mode == "" && len(r.deny) > 0:
+		mode = "open"
 	case mode == "":
 		mode = "restricted"
 	}
 	p := v1.NetworkPolicy{Mode: mode, AllowDomains: r.domains, AllowCIDRs: r.cidrs, AllowPorts: r.ports, Learn: r.learn}
+	for _, one := range r.deny {
+		if isAddress(one) {
+			p.DenyCIDRs = append(p.DenyCIDRs, one)
+		} else {
+			p.DenyDomains = append(p.DenyDomains, one)
+		}
+	}
 	for _, one := range r.allow {
-		_, ranged := netip.ParsePrefix(one)
-		_, single := netip.ParseAddr(one)
 		switch {
-		case ranged == nil || single == nil:
+		case isAddress(one):
 			p.AllowCIDRs = append(p.AllowCIDRs, one)
 		case strings.Contains(one, "."):
 			p.AllowDomains = append(p.AllowDomains, one)
@@ -87,6 +96,13 @@ func (r *reach) policy(mode string) any {
 	return p
 }
 
+// isAddress reports whether a text is an address, or a range of addresses.
+func isAddress(text string) bool {
+	_, ranged := netip.ParsePrefix(text)
+	_, single := netip.ParseAddr(text)
+	return ranged == nil || single == nil
+}
+
 func newNetworkSet(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set [flags] SANDBOX off|restricted|open",
@@ -94,6 +110,7 @@ func newNetworkSet(a *app) *cobra.Command {
 		Example: `  sandpit network set web restricted --allow-domain example.org,*.example.net
   sandpit network set web restricted --allow python,example.org
   sandpit network set web restricted --learn
+  sandpit network set web open --deny '*.example.org,192.0.2.0/24'
   sandpit network set web off`,
 		Args: takes(2, 2),
 	}
@@ -169,6 +186,11 @@ func writePolicy(w io.Writer, p v1.NetworkPolicy) error {
 	}
 	if len(rows) > 0 {
 		if err := output.Table(w, []string{"MAY REACH", "BY"}, rows); err != nil {
+			return err
+		}
+	}
+	if denied := slices.Concat(p.DenyDomains, p.DenyCIDRs); len(denied) > 0 {
+		if _, err := fmt.Fprintln(w, "not reached: "+output.Printable(strings.Join(denied, ", "))); err != nil {
 			return err
 		}
 	}

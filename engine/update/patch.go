@@ -154,7 +154,7 @@ func (p Patch) Plain() secrets.Plain {
 		o.Add("metadata", *p.Metadata)
 	}
 	if p.Network != nil {
-		o["network"] = p.Network.AllowDomains
+		o["network"] = p.Network.Names()
 	}
 	return o
 }

@@ -298,11 +298,13 @@ func (g *Gate) judge(f *flow, first []byte, what speech, name string) (why polic
 			f.said.Store(unheard)
 			return policy.Allowed, true
 		}
-	case what == malformed, what == speaksTLS && name == "":
+	case what == malformed, !p.Open() && what == speaksTLS && name == "":
 		// The server chooses whom a hello without a name means.
 		return policy.Protocol, false
 	case what == unclear:
 		return policy.Allowed, false
+	case name != "" && p.Name(name) == policy.Denied:
+		return policy.Denied, false
 	case name != "" && p.Name(name) != policy.Allowed:
 		return policy.Disagreement, false
 	}

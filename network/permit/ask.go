@@ -62,10 +62,7 @@ func (r Rules) Asked(presets, domains []string) (sandbox.NetworkPolicy, error) {
 
 // Covers reports whether a policy allows all that another, which is resolved, names.
 func Covers(p, asked sandbox.NetworkPolicy) bool {
-	if p.Mode == sandbox.NetworkOpen {
-		return true
-	}
-	return p.Mode == sandbox.NetworkRestricted && !slices.ContainsFunc(asked.AllowDomains, func(d string) bool { return !allows(p, d) })
+	return p.Mode != sandbox.NetworkOff && p.Mode != "" && !slices.ContainsFunc(asked.AllowDomains, func(d string) bool { return !allows(p, d) })
 }
 
 // ByRule reports whether the operator allows every sandbox what is asked for: by the default network,
@@ -109,10 +106,10 @@ func presetOf(p sandbox.NetworkPolicy, domain string) string {
 
 // Widen adds presets and names to a policy, whose own presets are resolved anew.
 func Widen(p sandbox.NetworkPolicy, presets, domains []string) sandbox.NetworkPolicy {
-	switch p.Mode {
-	case sandbox.NetworkOpen:
+	switch {
+	case p.Mode == sandbox.NetworkOpen && !p.Denies():
 		return p
-	case sandbox.NetworkRestricted:
+	case p.Mode == sandbox.NetworkRestricted, p.Mode == sandbox.NetworkOpen:
 	default:
 		p = sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
 	}
@@ -125,7 +122,7 @@ func Widen(p sandbox.NetworkPolicy, presets, domains []string) sandbox.NetworkPo
 // force, and one of names that somebody was shown. It returns "" if there is nothing.
 func Exceeds(p, was, shown sandbox.NetworkPolicy) string {
 	if was.Mode == sandbox.NetworkOpen {
-		return ""
+		return exceedsOpen(p, was, shown)
 	}
 	if was.Mode != sandbox.NetworkRestricted {
 		was = sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowPorts: p.AllowPorts}
@@ -150,6 +147,27 @@ func Exceeds(p, was, shown sandbox.NetworkPolicy) string {
 			}
 			return allows(o, d)
 		}) {
+			return d
+		}
+	}
+	return ""
+}
+
+// exceedsOpen is Exceeds where all could be reached but what was denied.
+func exceedsOpen(p, was, shown sandbox.NetworkPolicy) string {
+	for _, d := range was.DenyDomains {
+		if p.Mode == sandbox.NetworkOpen && !slices.Contains(p.DenyDomains, d) {
+			return d
+		}
+	}
+	for _, c := range was.DenyCIDRs {
+		if p.Mode == sandbox.NetworkOpen && !slices.Contains(p.DenyCIDRs, c) || slices.ContainsFunc(p.AllowCIDRs, c.Overlaps) {
+			return c.String()
+		}
+	}
+	for _, d := range p.AllowDomains {
+		named := slices.Contains(was.AllowDomains, d) || len(was.DenyCIDRs) == 0 && allows(was, d)
+		if was.Denies() && !named && !allows(shown, d) {
 			return d
 		}
 	}

@@ -95,6 +95,13 @@ func TestWiden(t *testing.T) {
 	if got := Widen(sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, nil, []string{"a.test"}); got.AllowDomains != nil {
 		t.Errorf("of open: %+v", got)
 	}
+	denies := sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"*.denied.test"}}
+	if got := Widen(denies, []string{"node"}, []string{"a.denied.test"}); got.Mode != sandbox.NetworkOpen || !slices.Equal(got.AllowDomains, []string{"a.denied.test"}) || !slices.Equal(got.AllowPresets, []string{"node"}) || !slices.Equal(got.DenyDomains, denies.DenyDomains) {
+		t.Errorf("of open with a list of what is denied: %+v", got)
+	}
+	if Covers(denies, sandbox.NetworkPolicy{AllowDomains: []string{"a.denied.test"}}) || !Covers(denies, sandbox.NetworkPolicy{AllowDomains: []string{"b.test"}}) {
+		t.Error("what open with a list of what is denied covers")
+	}
 	if !Covers(was, sandbox.NetworkPolicy{AllowDomains: []string{"image.test"}}) || Covers(was, sandbox.NetworkPolicy{AllowDomains: []string{"own.test", "x.test"}}) || Covers(sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, was) {
 		t.Error("what a policy covers")
 	}
@@ -117,6 +124,7 @@ func TestExceeds(t *testing.T) {
 		by(&p)
 		return p
 	}
+	open := sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"denied.test"}, DenyCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
 	for name, tc := range map[string]struct {
 		p, was sandbox.NetworkPolicy
 		want   string
@@ -133,6 +141,12 @@ func TestExceeds(t *testing.T) {
 		"learning":                          {change(func(p *sandbox.NetworkPolicy) { p.Learn = true }), was, "every host"},
 		"open":                              {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, was, "every host"},
 		"open as it was":                    {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, ""},
+		"open, with less denied":            {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, open, "denied.test"},
+		"open, with fewer addresses":        {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: open.DenyDomains}, open, "192.0.2.0/24"},
+		"open, with more denied":            {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"denied.test", "x.test"}, DenyCIDRs: open.DenyCIDRs}, open, ""},
+		"open, but for what was shown":      {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: open.DenyDomains, DenyCIDRs: open.DenyCIDRs, AllowDomains: []string{"shown.test"}}, open, ""},
+		"open, but for another":             {sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: open.DenyDomains, DenyCIDRs: open.DenyCIDRs, AllowDomains: []string{"denied.test"}}, open, "denied.test"},
+		"a list of what was denied":         {change(func(p *sandbox.NetworkPolicy) {}), open, "192.0.2.0/24"},
 		"what was there before, off by now": {change(func(p *sandbox.NetworkPolicy) { p.AllowCIDRs, p.AllowPorts = nil, nil }), sandbox.NetworkPolicy{Mode: sandbox.NetworkOff, AllowDomains: []string{"was.test"}}, "was.test"},
 	} {
 		if got := Exceeds(tc.p, tc.was, shown); got != tc.want {

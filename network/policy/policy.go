@@ -30,10 +30,42 @@ type Operator struct {
 type Policy struct {
 	p        sandbox.NetworkPolicy
 	operator Operator
-	names    map[string]bool
-	below    map[string]bool // names below one of these
+	allow    list
+	deny     list
 	public   map[string]bool // names that an image chose, whose addresses are of the public internet or none
 	mirrors  map[string]bool // names whose addresses may be private, see Operator.Mirrors
+}
+
+// list is a list of names.
+type list struct {
+	names map[string]bool
+	below map[string]bool // names below one of these
+}
+
+func newList(domains []string) list {
+	l := list{make(map[string]bool), make(map[string]bool)}
+	for _, d := range domains {
+		if rest, wild := strings.CutPrefix(d, "*."); wild {
+			l.below[rest] = true
+		} else {
+			l.names[d] = true
+		}
+	}
+	return l
+}
+
+// has reports whether a name is on the list, itself or below a wildcard.
+func (l list) has(name string) bool { return l.names[name] || l.wildcard(name) != "" }
+
+// wildcard is the name whose wildcard is the nearest to have another name; "" where none does.
+func (l list) wildcard(name string) string {
+	for {
+		_, up, more := strings.Cut(name, ".")
+		if !more || l.below[up] {
+			return up
+		}
+		name = up
+	}
 }
 
 // Reason is why something was refused; "" if it was not.
@@ -47,6 +79,7 @@ const (
 	Port         Reason = "port"     // the port is not on the list
 	Private      Reason = "private"  // the address is not of the public internet
 	Blocked      Reason = "blocked"  // the operator blocks the address
+	Denied       Reason = "denied"   // the name or the address is on the list of what is denied
 	Disagreement Reason = "name"     // the program named another host than the one that it asked for
 	Protocol     Reason = "protocol" // no way to see who is meant
 	Limit        Reason = "limit"    // the sandbox has too many connections
@@ -62,14 +95,7 @@ const (
 
 // New makes the policy; p is normal, see [sandbox.NetworkPolicy.Normal].
 func New(p sandbox.NetworkPolicy, o Operator) *Policy {
-	out := &Policy{p: p, operator: o, names: make(map[string]bool), below: make(map[string]bool), public: make(map[string]bool), mirrors: make(map[string]bool)}
-	for _, d := range p.AllowDomains {
-		if rest, wild := strings.CutPrefix(d, "*."); wild {
-			out.below[rest] = true
-		} else {
-			out.names[d] = true
-		}
-	}
+	out := &Policy{p: p, operator: o, allow: newList(p.AllowDomains), deny: newList(p.DenyDomains), public: make(map[string]bool), mirrors: make(map[string]bool)}
 	for _, d := range p.PresetDomains {
 		switch {
 		case d.Source == sandbox.PresetFromImage:
@@ -88,18 +114,15 @@ func (p *Policy) Of() sandbox.NetworkPolicy { return p.p }
 // The name of a service, such as _http._tcp.example.org, is as that of its host.
 func (p *Policy) Name(name string) Reason {
 	name = host(name)
-	switch {
-	case p.p.Mode == sandbox.NetworkOpen:
+	switch listed := p.allow.has(name); {
+	case p.p.Mode == sandbox.NetworkOpen && !listed && p.deny.has(name):
+		return Denied
+	case p.p.Mode == sandbox.NetworkOpen, p.p.Mode == sandbox.NetworkRestricted && listed:
 		return Allowed
 	case p.p.Mode != sandbox.NetworkRestricted:
 		return Off
-	case p.names[name]:
-		return Allowed
 	}
-	if p.wildcard(name) == "" {
-		return Domain
-	}
-	return Allowed
+	return Domain
 }
 
 // host takes the labels of a service off a name.
@@ -114,29 +137,18 @@ func host(name string) string {
 	return name
 }
 
-// wildcard is the name whose wildcard is the nearest to allow another name; "" where none does.
-func (p *Policy) wildcard(name string) string {
-	for {
-		_, up, more := strings.Cut(name, ".")
-		if !more || p.below[up] {
-			return up
-		}
-		name = up
-	}
-}
-
 // Below returns the entry of the list under which the client can make up an allowed name: a
 // wildcard, or a name that has the labels of a service before it here. It is "" for names that
 // the list has themselves, and without a list.
 func (p *Policy) Below(name string) string {
-	if p.p.Mode != sandbox.NetworkRestricted || p.names[name] {
+	if p.p.Mode != sandbox.NetworkRestricted || p.allow.names[name] {
 		return ""
 	}
 	at := host(name)
-	if p.names[at] {
+	if p.allow.names[at] {
 		return at
 	}
-	if up := p.wildcard(at); up != "" {
+	if up := p.allow.wildcard(at); up != "" {
 		return "*." + up
 	}
 	return ""
@@ -171,7 +183,15 @@ func (p *Policy) AddressOf(name string, a netip.Addr) Reason {
 	if p.public[host(name)] && !public(a) {
 		return Private
 	}
+	if p.denies(a) && !p.allow.has(host(name)) {
+		return Denied
+	}
 	return Allowed
+}
+
+// denies reports whether an address is on the list of what is denied, or carries one that is.
+func (p *Policy) denies(a netip.Addr) bool {
+	return within(a.Unmap(), p.p.DenyCIDRs) || blocksCarried(a, p.p.DenyCIDRs)
 }
 
 // elsewhere reports whether an address may be another machine's: it is neither this one's own nor
@@ -198,6 +218,8 @@ func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
 		return Off
 	case p.Outside(to.Addr()) != Allowed && !(named && len(p.mirrors) > 0 && p.Outside(to.Addr()) == Private):
 		return p.Outside(to.Addr())
+	case !named && p.denies(to.Addr()):
+		return Denied
 	case !p.port(to.Port()):
 		return Port
 	case p.p.Mode == sandbox.NetworkOpen, named, p.Listed(to.Addr()):
@@ -206,11 +228,14 @@ func (p *Policy) Connection(to netip.AddrPort, named bool) Reason {
 	return Address
 }
 
-// Listed reports whether the policy names the address itself: then it does not matter
-// which name a program has for it.
+// Listed reports whether the policy names the address itself, or nothing else does: then it does
+// not matter which name a program has for it.
 func (p *Policy) Listed(a netip.Addr) bool {
-	return p.p.Mode == sandbox.NetworkOpen || within(a.Unmap(), p.p.AllowCIDRs)
+	return p.p.Mode == sandbox.NetworkOpen && len(p.p.DenyDomains) == 0 || within(a.Unmap(), p.p.AllowCIDRs)
 }
+
+// Open reports whether all may be reached that is not denied: who names no host is let through.
+func (p *Policy) Open() bool { return p.p.Mode == sandbox.NetworkOpen }
 
 // Learning reports whether what is refused is let through, and noted.
 func (p *Policy) Learning() bool { return p.p.Learn }
@@ -250,6 +275,8 @@ func (r Reason) Explain(what string) string {
 		return fmt.Sprintf("%s is not of the public internet; only the server's operator can allow it", what)
 	case Blocked:
 		return fmt.Sprintf("%s is blocked by the server's operator", what)
+	case Denied:
+		return fmt.Sprintf("%s is denied to this sandbox; take it off deny_domains or deny_cidrs, or allow its name in allow_domains", what)
 	case Disagreement:
 		return fmt.Sprintf("the connection was for another host than it named, %s, which this sandbox may not reach", what)
 	case Protocol:

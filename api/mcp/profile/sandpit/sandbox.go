@@ -26,21 +26,22 @@ func createSandbox() toolset.Tool {
 			"Files under /workspace stay until it is deleted. It stops when idle and starts again by itself when used. " +
 			"Lifetime: until delete_sandbox, or ttl_minutes if given. run_command makes a default sandbox by itself: use this for another name, image or size.",
 		Params: []toolset.Param{
-			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for it, 1 to 255 characters without /. The same name is the same sandbox. Left out: a new one.", Aliases: []string{"key", "session_key", "identifier", "sandbox"}},
+			{Name: "name", Kind: toolset.Text, Field: "key", About: "Your own name for it, without /. The same name is the same sandbox. Default: a new one.", Aliases: []string{"key", "session_key", "identifier", "sandbox"}},
 			{Name: "image", Kind: toolset.Text, About: "Default: python."},
-			{Name: "template", Kind: toolset.Text, About: "Make it of this template, NAME or NAME@VERSION: an image with a command that starts."},
+			{Name: "template", Kind: toolset.Text, About: "A template, NAME or NAME@VERSION: an image with a command that starts."},
 			{Name: "size", Kind: toolset.Text, About: "small, medium or large: cpus and memory_mb."},
 			{Name: "memory_mb", Kind: toolset.Integer, Min: sandbox.MinMemoryMB, Max: sandbox.MaxMemoryMB, About: "Memory in MiB, default 512.", Aliases: []string{"memory"}},
 			{Name: "cpus", Kind: toolset.Number, Min: sandbox.MinCPU, Max: sandbox.MaxCPU, Field: "cpu_cores", About: "CPU cores, default 1.", Aliases: []string{"cpu", "cpu_cores"}},
 			{Name: "disk_mb", Kind: toolset.Integer, Min: sandbox.MinDiskMB, Max: sandbox.MaxDiskMB, About: "Disk in MiB, default 1024.", Aliases: []string{"disk"}},
-			{Name: "network", Kind: toolset.Text, About: "off (default, unless the operator set another), restricted (only allow_domains) or open.", Aliases: []string{"network_enabled"}},
-			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach (network restricted), with commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
-			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro behind it for reading only."),
-			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with this snapshot's files: its id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
+			{Name: "network", Kind: toolset.Text, About: "off (default, unless the operator set another), restricted (only allow_domains) or open (all but deny).", Aliases: []string{"network_enabled"}},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach, with commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
+			{Name: "deny", Kind: toolset.Text, About: "Names and addresses, with commas.", Aliases: []string{"deny_domains"}},
+			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro for reading only."),
+			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with these files: a snapshot's id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
 			paramSkills(false, "Skills to install, with commas."),
-			{Name: "env", Kind: toolset.Texts, About: "Environment of its commands.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "env", Kind: toolset.Texts, About: "Variables of its commands.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 1, Max: toolset.MaxMinutes, Field: "timeout_seconds", About: "Delete it after this, files included. Default: never.", Aliases: []string{"ttl"}},
-			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long, files kept. Default 30; 0: never."},
+			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long. Default 30; 0: never."},
 		},
 		Example: `{"name": "my-project"}`,
 		Run:     create,
@@ -146,6 +147,14 @@ func network(a *toolset.Args) *sandbox.NetworkPolicy {
 		p.AllowCIDRs = append(p.AllowCIDRs, c)
 		return err
 	})
+	each("deny", func(s string) error {
+		if c, err := sandbox.ParseCIDR("deny", s); err == nil {
+			p.DenyCIDRs = append(p.DenyCIDRs, c)
+		} else {
+			p.DenyDomains = append(p.DenyDomains, s)
+		}
+		return nil
+	})
 	each("allow_ports", func(s string) error {
 		r, err := sandbox.ParsePorts("allow_ports", s)
 		p.AllowPorts = append(p.AllowPorts, r)
@@ -153,10 +162,14 @@ func network(a *toolset.Args) *sandbox.NetworkPolicy {
 	})
 	switch mode := a.Text("network"); mode {
 	case "":
-		if len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPorts)+len(p.AllowPresets) == 0 {
+		switch {
+		case p.Denies():
+			p.Mode = sandbox.NetworkOpen
+		case len(p.AllowDomains)+len(p.AllowCIDRs)+len(p.AllowPorts)+len(p.AllowPresets) == 0:
 			return nil
+		default:
+			p.Mode = sandbox.NetworkRestricted
 		}
-		p.Mode = sandbox.NetworkRestricted
 	case "false":
 		p.Mode = sandbox.NetworkOff
 	case "true":

@@ -6,6 +6,7 @@ package sandpit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sandpit.dev/api/mcp/toolset"
@@ -51,6 +52,7 @@ type networkShape struct {
 	AllowDomains []string `json:"allow_domains,omitempty"`
 	AllowCIDRs   []string `json:"allow_cidrs,omitempty"`
 	AllowPorts   []string `json:"allow_ports,omitempty"`
+	Deny         []string `json:"deny,omitempty"`
 	Learn        bool     `json:"learn,omitempty"`
 	AllowPresets []string `json:"allow_presets,omitempty"`
 	// ImageDomains are those of AllowDomains that only the settings of its image name.
@@ -91,6 +93,10 @@ func networkShapeOf(p sandbox.NetworkPolicy) *networkShape {
 	for _, r := range p.AllowCIDRs {
 		n.AllowCIDRs = append(n.AllowCIDRs, r.String())
 	}
+	n.Deny = slices.Clone(p.DenyDomains)
+	for _, r := range p.DenyCIDRs {
+		n.Deny = append(n.Deny, r.String())
+	}
 	for _, r := range p.AllowPorts {
 		n.AllowPorts = append(n.AllowPorts, portsText(r))
 	}
@@ -126,7 +132,7 @@ func (s *shape) networkText() string {
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"presets ", n.AllowPresets}, {"names ", n.AllowDomains}, {"of which its image alone says ", n.ImageDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}} {
+	}{{"presets ", n.AllowPresets}, {"names ", n.AllowDomains}, {"of which its image alone says ", n.ImageDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}, {"not ", n.Deny}} {
 		if len(l.list) > 0 {
 			out += ", " + l.what + named(l.list)
 		}

@@ -127,6 +127,7 @@ func updateSandbox() toolset.Tool {
 			{Name: "network", Kind: toolset.Text, About: "off, restricted (only what the allow_ arguments say) or open."},
 			{Name: "allow_domains", Kind: toolset.Text, About: "Names, or presets such as python, that it may reach, with commas; *.example.org is all below it. Replaces the list.", Aliases: []string{"domains"}},
 			{Name: "allow_addresses", Kind: toolset.Text, About: "Addresses or ranges that it may reach without a name, with commas.", Aliases: []string{"allow_cidrs"}},
+			{Name: "deny", Kind: toolset.Text, About: "With open: names and addresses that it may not reach, with commas, unless allow_domains names them.", Aliases: []string{"deny_domains", "deny_cidrs"}},
 			{Name: "allow_ports", Kind: toolset.Text, About: "Ports of both, like 443, 8000-8010. Default: all."},
 			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables, for commands that begin afterwards.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "labels", Kind: toolset.Texts, Field: "metadata", About: "Replaces all labels.", Aliases: []string{"metadata"}},
