@@ -26,9 +26,12 @@ type Secret struct {
 	Header string
 	// Format is what the header says, with SecretSlot where the value goes; empty
 	// where Hosts is.
-	Format    string
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	Format string
+	// StandInHeaders are request headers in which the value takes the place of the stand-in, where a program
+	// wrote it; nil: the usual ones, see UsualStandInHeaders.
+	StandInHeaders []string
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
 }
 
 // SecretSlot is where the value of a secret goes in its Format.
@@ -70,8 +73,8 @@ func (s Secret) Normal() (Secret, error) {
 		add(fault.InvalidField("name", "%q is not a valid secret name: a letter or _, then letters, digits and _, at most %d", Clip(s.Name, 80), MaxSecretName))
 	}
 	if !s.Bound() {
-		if s.Header != "" || s.Format != "" {
-			add(fault.InvalidField("hosts", "is empty, and header and format mean nothing without hosts; name the hosts whose requests take the secret"))
+		if s.Header != "" || s.Format != "" || s.StandInHeaders != nil {
+			add(fault.InvalidField("hosts", "is empty, and header, format and stand_in_headers mean nothing without hosts; name the hosts whose requests take the secret"))
 		}
 		return s, invalidFields(bad)
 	}
@@ -99,6 +102,9 @@ func (s Secret) Normal() (Secret, error) {
 	}
 	s.Header = strings.ToLower(s.Header)
 	add(checkSecretHeader(s.Header))
+	stands, err := checkStandInHeaders(s.StandInHeaders)
+	add(err)
+	s.StandInHeaders = stands
 	switch {
 	case len(s.Format) > MaxSecretFormat:
 		add(fault.InvalidField("format", "has %d bytes, more than %d", len(s.Format), MaxSecretFormat))

@@ -37,7 +37,7 @@ func (a *API) setSecretOf(ctx context.Context, c *call, in *setSecretOf) (v1.Sec
 
 func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret) (v1.Secret, error) {
 	s, err := a.Secrets.SetSecret(ctx, c.Caller, ref, secrets.Request{
-		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format),
+		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format), StandInHeaders: in.Body.StandInHeaders,
 	})
 	if err != nil {
 		return v1.Secret{}, err
@@ -100,7 +100,7 @@ func (a *API) deleteSecretOf(ctx context.Context, c *call, in *bySecretOf) (http
 
 func secretOf(s *sandbox.Secret) v1.Secret {
 	out := v1.Secret{
-		Name: s.Name, SandboxID: textOrNull(string(s.Sandbox)), Hosts: s.Hosts, Header: s.Header, Format: s.Format,
+		Name: s.Name, SandboxID: textOrNull(string(s.Sandbox)), Hosts: s.Hosts, Header: s.Header, Format: s.Format, StandInHeaders: s.StandInHeaders,
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
 	}
 	if out.Hosts == nil {
@@ -128,7 +128,7 @@ func createSecrets(sp *httpapi.Spellings, all map[string]any) map[string]secrets
 		case map[string]any:
 			out[name] = secretObject(sp, field, v)
 		default:
-			sp.Add(field, "is neither a text, the value, nor an object with value, hosts, header and format")
+			sp.Add(field, "is neither a text, the value, nor an object with value, hosts, header, format and stand_in_headers")
 		}
 	}
 	return out
@@ -148,8 +148,11 @@ func secretObject(sp *httpapi.Spellings, field string, v map[string]any) (r secr
 		case "hosts":
 			r.Hosts = texts(sp, at, v[name])
 			continue
+		case "stand_in_headers":
+			r.StandInHeaders = append([]string{}, texts(sp, at, v[name])...)
+			continue
 		default:
-			sp.Add(at, "is unknown; there are value, hosts, header and format")
+			sp.Add(at, "is unknown; there are value, hosts, header, format and stand_in_headers")
 			continue
 		}
 		text, ok := v[name].(string)

@@ -15,7 +15,9 @@ type Secret struct {
 	Header    string    `json:"header,omitempty" jsonschema:"the request header that takes it, where it has hosts"`
 	Format    string    `json:"format,omitempty" jsonschema:"what the header says, with {value} where the value goes"`
 	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at" jsonschema:"when its value was set last"`
+
+	StandInHeaders []string  `json:"stand_in_headers,omitzero" jsonschema:"request headers in which the value takes the place of its stand-in; left out: the usual ones for credentials"`
+	UpdatedAt      time.Time `json:"updated_at" jsonschema:"when its value was set last"`
 }
 
 // SecretList is secrets by name.
@@ -28,5 +30,8 @@ type SetSecret struct {
 	Value  string   `json:"value" jsonschema:"4 to 32768 bytes of text, or 8192 with hosts; nothing gives it back"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"where it goes, at most 32 names; *.example.org is all names below; left out: it is a variable of commands"`
 	Header *string  `json:"header,omitempty" jsonschema:"the request header that takes it, with hosts; left out: authorization"`
-	Format *string  `json:"format,omitempty" jsonschema:"what the header says, with {value} once, where the value goes; left out: Bearer {value} in authorization, else {value}"`
+	// StandInHeaders is nil for the usual ones; an empty list is none.
+	StandInHeaders []string `json:"stand_in_headers,omitzero" jsonschema:"request headers in which the value takes the place of its stand-in, sandpit-secret-NAME, with hosts; at most 16; left out: the usual ones for credentials"`
+
+	Format *string `json:"format,omitempty" jsonschema:"what the header says, with {value} once, where the value goes; left out: Bearer {value} in authorization, else {value}"`
 }

@@ -113,6 +113,8 @@ func flagsOf(field string) []string {
 		return []string{strings.ReplaceAll(field, "_", "-")}
 	case "env":
 		return []string{"env", "env-file"}
+	case "stand_in_headers":
+		return []string{"stand-in-header"}
 	case "hosts", "scopes", "volumes":
 		return []string{strings.TrimSuffix(field, "s")}
 	case "key":

@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,6 +79,7 @@ One newline at its end is no part of it.`,
 	f.StringArrayVar(&r.Hosts, "host", nil, "put it into requests to this host, or to all below *.NAME, and into no sandbox; may be given again")
 	f.StringVar(&header, "header", "", "the header of requests that takes it (default: authorization)")
 	f.StringVar(&format, "format", "", "what the header says, with {value} in it (default: 'Bearer {value}' in authorization, else {value})")
+	f.StringSliceVar(&r.StandInHeaders, "stand-in-header", nil, "a header in which it takes the place of sandpit-secret-NAME, where a program wrote that; may be given again; none: in no header (default: the usual ones for credentials)")
 	f.StringVar(&variable, "from-env", "", "take the value from this variable of your own environment")
 	f.StringVar(&file, "from-file", "", "take the value from this file")
 	_ = c.RegisterFlagCompletionFunc("from-env", cobra.NoFileCompletions)
@@ -88,6 +90,9 @@ One newline at its end is no part of it.`,
 		}
 		if strings.Contains(args[0], "=") {
 			return exit.Misuse(c, "the value is no argument: others on this machine could read it; give it on standard input")
+		}
+		if slices.Equal(r.StandInHeaders, []string{"none"}) {
+			r.StandInHeaders = []string{}
 		}
 		r.Header, r.Format = flags.Given(f, "header", header), flags.Given(f, "format", format)
 		cl, err := a.client()

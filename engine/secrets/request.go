@@ -22,11 +22,13 @@ type Request struct {
 	Hosts  []string // empty: a variable of commands
 	Header string   // empty: authorization
 	Format string   // empty: "Bearer {value}" for authorization, else "{value}"
+
+	StandInHeaders []string // nil: the usual ones
 }
 
 // Check returns the secret as it is kept, but for whose it is, or fault.Invalid.
 func (r Request) Check() (sandbox.Secret, error) {
-	s, err := sandbox.Secret{Name: r.Name, Hosts: r.Hosts, Header: r.Header, Format: r.Format}.Normal()
+	s, err := sandbox.Secret{Name: r.Name, Hosts: r.Hosts, Header: r.Header, Format: r.Format, StandInHeaders: r.StandInHeaders}.Normal()
 	if err != nil {
 		return s, err
 	}

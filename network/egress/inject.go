@@ -319,9 +319,8 @@ func (i *injection) rewrite(p *httputil.ProxyRequest) {
 		out.Header.Del("Connection")
 	}
 	out.Trailer = nil // servers differ in what they take from there
-	i.bound.put(out.Header)
-	for _, p := range i.bound.puts {
-		i.g.journal.use(p.secret, i.name)
+	for _, secret := range i.bound.put(out.Header) {
+		i.g.journal.use(secret, i.name)
 	}
 }
 

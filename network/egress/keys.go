@@ -52,8 +52,9 @@ func NewKeys(a *Authority, bound []Bound) *Keys {
 
 // binding is what requests to one name carry.
 type binding struct {
-	keys *Keys
-	puts []put
+	keys   *Keys
+	puts   []put
+	stands []stand
 }
 
 type put struct{ secret, header, text string }
@@ -71,8 +72,14 @@ func (k *Keys) binding(name string) *binding {
 		if out == nil {
 			out = &binding{keys: k}
 		}
+		headers := s.StandInHeaders
+		if headers == nil {
+			headers = sandbox.UsualStandInHeaders()
+		}
+		one := put{s.Name, s.Header, s.HeaderValue(s.Value)}
+		out.stands = append(out.stands, stand{one, s.StandIn(), s.Value, headers})
 		if !slices.ContainsFunc(out.puts, func(p put) bool { return sameHeader(p.header, s.Header) }) {
-			out.puts = append(out.puts, put{s.Name, s.Header, s.HeaderValue(s.Value)})
+			out.puts = append(out.puts, one)
 		}
 	}
 	return out
@@ -83,19 +90,32 @@ func (b *binding) same(c *binding) bool {
 	if b == nil || c == nil {
 		return b == c
 	}
-	return slices.Equal(b.puts, c.puts)
+	return slices.Equal(b.puts, c.puts) && slices.EqualFunc(b.stands, c.stands, func(x, y stand) bool {
+		return x.put == y.put && x.value == y.value && slices.Equal(x.headers, y.headers)
+	})
 }
 
-// put sets what the requests carry, whatever else they said there.
-func (b *binding) put(h http.Header) {
-	for name := range h {
-		if slices.ContainsFunc(b.puts, func(p put) bool { return sameHeader(p.header, name) }) {
-			delete(h, name)
-		}
+// put sets what the requests carry, whatever else they said there, but for headers in which the program
+// wrote stand-ins: it chose. It returns the names of the secrets that are in the request then.
+func (b *binding) put(h http.Header) (secrets []string) {
+	filled, secrets := b.replace(h)
+	chosen := func(name string) bool {
+		return slices.ContainsFunc(filled, func(f string) bool { return sameHeader(f, name) })
 	}
 	for _, p := range b.puts {
+		if chosen(p.header) {
+			continue
+		}
+		for name := range h {
+			if sameHeader(p.header, name) {
+				delete(h, name)
+			}
+		}
 		h.Set(p.header, p.text)
+		secrets = append(secrets, p.secret)
 	}
+	slices.Sort(secrets)
+	return slices.Compact(secrets)
 }
 
 // sameHeader reports whether a server may take two names for one: case never counts, and many

@@ -14,12 +14,12 @@ import (
 // secrets is store.Secrets within one transaction.
 type secrets struct{ tx *tx }
 
-const secretColumns = "sandbox, project, name, hosts, header, format, created_at, updated_at, sealed"
+const secretColumns = "sandbox, project, name, hosts, header, format, stand_in, created_at, updated_at, sealed"
 
 const (
-	putSecret = "INSERT INTO secrets (" + secretColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)" +
+	putSecret = "INSERT INTO secrets (" + secretColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)" +
 		" ON CONFLICT (sandbox, project, name) DO UPDATE SET hosts = excluded.hosts, header = excluded.header," +
-		" format = excluded.format, updated_at = excluded.updated_at, sealed = excluded.sealed"
+		" format = excluded.format, stand_in = excluded.stand_in, updated_at = excluded.updated_at, sealed = excluded.sealed"
 	getSecret     = "SELECT " + secretColumns + " FROM secrets WHERE sandbox = $1 AND project = $2 AND name = $3"
 	listSecrets   = "SELECT " + secretColumns + " FROM secrets WHERE sandbox = $1 AND project = $2 ORDER BY name"
 	allSecrets    = "SELECT " + secretColumns + " FROM secrets ORDER BY sandbox, project, name"
@@ -27,11 +27,18 @@ const (
 	deleteSecrets = "DELETE FROM secrets WHERE sandbox = $1"
 )
 
+// usualHeaders stands for the usual headers where a secret names none. No header has that name.
+const usualHeaders = " "
+
 var _ store.Secrets = secrets{}
 
 func (q secrets) Put(s *store.SealedSecret) error {
-	// No name of a host has a space in it.
-	_, err := q.tx.exec(putSecret, string(s.Sandbox), s.Project, s.Name, strings.Join(s.Hosts, " "), s.Header, s.Format,
+	stands := usualHeaders
+	if s.StandInHeaders != nil {
+		stands = strings.Join(s.StandInHeaders, " ")
+	}
+	// No name of a host or of a header has a space in it.
+	_, err := q.tx.exec(putSecret, string(s.Sandbox), s.Project, s.Name, strings.Join(s.Hosts, " "), s.Header, s.Format, stands,
 		micros(s.CreatedAt), micros(s.UpdatedAt), s.Sealed)
 	return err
 }
@@ -57,11 +64,14 @@ func (q secrets) read(text string, args ...any) ([]*store.SealedSecret, error) {
 	var out []*store.SealedSecret
 	err := q.tx.each(text, args, func(scan func(...any) error) error {
 		var s store.SealedSecret
-		var hosts string
+		var hosts, stands string
 		var created, updated int64
-		err := scan((*string)(&s.Sandbox), &s.Project, &s.Name, &hosts, &s.Header, &s.Format, &created, &updated, &s.Sealed)
+		err := scan((*string)(&s.Sandbox), &s.Project, &s.Name, &hosts, &s.Header, &s.Format, &stands, &created, &updated, &s.Sealed)
 		if hosts != "" {
 			s.Hosts = strings.Split(hosts, " ")
+		}
+		if stands != usualHeaders {
+			s.StandInHeaders = strings.Fields(stands)
 		}
 		s.CreatedAt, s.UpdatedAt = fromMicros(created), fromMicros(updated)
 		out = append(out, &s)

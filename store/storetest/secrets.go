@@ -66,7 +66,9 @@ func secretRecords(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		plain := secret("default", "", "PLAIN")
 		plain.Hosts, plain.Header, plain.Format = nil, "", ""
-		for _, want := range []*store.SealedSecret{secret("default", "", "BOUND"), plain, secret("default", boxID(1), "BOUND")} {
+		chosen, none := secret("default", "", "CHOSEN"), secret("default", "", "NONE")
+		chosen.StandInHeaders, none.StandInHeaders = []string{"x-api-key", "x-token"}, []string{}
+		for _, want := range []*store.SealedSecret{secret("default", "", "BOUND"), plain, secret("default", boxID(1), "BOUND"), chosen, none} {
 			put(t, s, want)
 			got, err := get(t, s, want.Project, want.Sandbox, want.Name)
 			if err != nil {
@@ -79,7 +81,7 @@ func secretRecords(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		put(t, s, secret("default", "", "A"))
 		again := secret("default", "", "A")
-		again.Hosts, again.Header, again.Format = nil, "", ""
+		again.Hosts, again.Header, again.Format, again.StandInHeaders = nil, "", "", []string{"x-token"}
 		again.CreatedAt, again.UpdatedAt, again.Sealed = epoch.Add(time.Hour), epoch.Add(time.Hour), []byte("new")
 		put(t, s, again)
 		want := *again
