@@ -19,7 +19,7 @@ func (t transport) Next(ctx context.Context) (kernel.Chunk, error) {
 	if err != nil {
 		return kernel.Chunk{}, err
 	}
-	return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == sandbox.Stderr, Data: fr.Data}, nil
+	return kernel.Chunk{Seq: fr.Seq, Stderr: fr.Stream == sandbox.Stderr, Data: fr.Data, At: fr.At}, nil
 }
 
 func (t transport) Exit() kernel.Exit { return exitOf(t.Result()) }

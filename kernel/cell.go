@@ -99,6 +99,7 @@ func (r *run) message(s *Session, stream int, m *message, h *Handler) error {
 		}
 		res, used := m.result(MaxResultBytes - r.bytes)
 		r.bytes += used
+		res.At = s.at
 		o.Results = append(o.Results, res)
 		if h.Result != nil {
 			h.Result(res)

@@ -74,7 +74,8 @@
 //
 //	python       IPython's ways: the last expression's value, rich forms (_repr_html_ … and
 //	             _repr_mimebundle_), display(), !command, %magic and %%magic, top-level await,
-//	             sys.exit as an error, figures of matplotlib as images
+//	             sys.exit as an error, figures of matplotlib as images and charts, data frames
+//	             of pandas and polars as columns (program/charts.py, run when one is met)
 //	javascript   the browser's console's ways: names can be declared anew, top-level await, static
 //	             imports, the last value by util.inspect or by its Symbol.for('Jupyter.display')
 //	typescript   the same after its types are taken out; they are not checked

@@ -5,8 +5,10 @@ package kernel
 
 import (
 	_ "embed"
+	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	"sandpit.dev/fault"
 )
@@ -48,12 +50,20 @@ func ParseLanguage(s string) (Language, error) {
 // The texts of the kernels.
 var (
 	//go:embed program/kernel.py
-	pythonText string
+	pythonKernel string
+	//go:embed program/charts.py
+	pythonCharts string
 	//go:embed program/kernel.js
 	nodeText string
 	//go:embed program/kernel.bash
 	bashText string
 )
+
+// pythonText is the kernel's text with that of charts in it, which it runs when it meets one.
+var pythonText = sync.OnceValue(func() string {
+	charts, _ := json.Marshal(pythonCharts) // a text always has JSON, which is a text of Python's, too
+	return strings.Replace(pythonKernel, `CHARTS = ""`, "CHARTS = "+string(charts), 1)
+})
 
 // pythonLoader reads the kernel's text off descriptor 0 and not a byte more.
 const pythonLoader = `import os

@@ -168,7 +168,12 @@ type box struct {
 // open starts a context of a language.
 func open(t testing.TB, l kernel.Language) *box {
 	t.Helper()
-	p := launch(t, kernel.Command(l))
+	return openBy(t, l, launch(t, kernel.Command(l)))
+}
+
+// openBy is open by a process that runs already.
+func openBy(t testing.TB, l kernel.Language, p *process) *box {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, err := kernel.Start(ctx, l, p, kernel.Options{})

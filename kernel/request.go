@@ -90,7 +90,8 @@ func (c *Cell) check(l Language) error {
 func (l Language) hello(token string) []byte {
 	switch l {
 	case Python:
-		return []byte(strconv.Itoa(len(pythonText)) + " " + token + "\n" + pythonText)
+		text := pythonText()
+		return []byte(strconv.Itoa(len(text)) + " " + token + "\n" + text)
 	case JavaScript, TypeScript:
 		return []byte(strconv.Itoa(len(nodeText)) + " " + token + " " + string(l) + "\n" + nodeText)
 	}

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -45,6 +46,15 @@ type Result struct {
 	JPEG       []byte // begins as a JPEG does
 	PDF        []byte // begins as a PDF does
 
+	// Chart is what a figure shows: an object whose type is line, scatter, bar, pie, box_and_whisker, composite
+	// or unknown.
+	Chart json.RawMessage
+	// Data is the columns of a data frame: lists of values by their names.
+	Data    json.RawMessage
+	DataCut bool // Data is only the first rows or columns, or some texts in it are cut
+
+	At time.Time // when the kernel said it; zero: not known
+
 	// More are forms of other mime types: JSON for those that end in json, else a JSON string.
 	More map[string]json.RawMessage
 
@@ -55,7 +65,7 @@ type Result struct {
 // Size returns about how many bytes of memory a result holds.
 func (r *Result) Size() int64 {
 	n := 512 + len(r.Text) + len(r.HTML) + len(r.Markdown) + len(r.SVG) + len(r.LaTeX) + len(r.JavaScript) +
-		len(r.JSON) + len(r.PNG) + len(r.JPEG) + len(r.PDF)
+		len(r.JSON) + len(r.PNG) + len(r.JPEG) + len(r.PDF) + len(r.Chart) + len(r.Data)
 	for name, form := range r.More {
 		n += len(name) + len(form)
 	}
@@ -115,9 +125,14 @@ func (r *Result) put(name string, value json.RawMessage) bool {
 	if !mimeType.MatchString(name) || string(value) == "null" && name != "application/json" {
 		return false
 	}
-	if name == "application/json" {
+	switch name {
+	case "application/json":
 		r.JSON = compact(value)
 		return r.JSON != nil
+	case chartType:
+		return r.putChart(value)
+	case dataType:
+		return r.putData(value)
 	}
 	var text string
 	isText := json.Unmarshal(value, &text) == nil

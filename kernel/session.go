@@ -46,7 +46,8 @@ type Session struct {
 	stray      [2][]byte
 	run        *run
 	lastSeq    int64
-	said       []byte // the last of stderr before the handshake
+	at         time.Time // of the chunk that is read
+	said       []byte    // the last of stderr before the handshake
 	lastID     int64
 	uncertain  bool // a signal may not have arrived yet
 	set        *redact.Set
@@ -257,6 +258,7 @@ func (s *Session) pump(ctx context.Context, h *Handler) error {
 		i, split = 1, &s.err
 	}
 	s.received[i] += int64(len(c.Data))
+	s.at = c.At
 	err = split.feed(c.Data, func(b []byte) { s.text(i, b, h) }, func(b []byte) error { return s.message(i, b, h) })
 	if err != nil {
 		return s.die(fault.Wrap(fault.Unavailable, err, "the context's kernel said what makes no sense").

@@ -6,6 +6,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // Transport carries the streams of one running kernel. Next is called by one
@@ -30,6 +31,7 @@ type Chunk struct {
 	Seq    int64 // grows from chunk to chunk, over both streams
 	Stderr bool  // else stdout
 	Data   []byte
+	At     time.Time // when the kernel wrote it; zero: not known
 }
 
 // Exit is how a kernel ended.

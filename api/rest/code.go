@@ -154,10 +154,15 @@ func codeOutcome(r *code.Result) v1.CodeOutcome {
 }
 
 func codeValue(r kernel.Result) v1.CodeValue {
-	return v1.CodeValue{
+	out := v1.CodeValue{
 		Main: r.Main, Text: r.Text, HTML: r.HTML, Markdown: r.Markdown, SVG: r.SVG, LaTeX: r.LaTeX, JavaScript: r.JavaScript,
 		JSON: r.JSON, PNG: r.PNG, JPEG: r.JPEG, PDF: r.PDF, More: r.More, TextCut: r.TextCut, Omitted: r.Omitted,
+		Chart: r.Chart, Data: r.Data, DataCut: r.DataCut,
 	}
+	if !r.At.IsZero() {
+		out.At = new(r.At.UTC())
+	}
+	return out
 }
 
 type createContext struct {

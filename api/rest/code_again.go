@@ -93,8 +93,7 @@ func (k *codeKeeper) text(to *[]byte, b []byte) {
 }
 
 func (k *codeKeeper) result(r kernel.Result) {
-	size := len(r.Text) + len(r.HTML) + len(r.PNG) + len(r.JPEG) + len(r.PDF) + len(r.SVG) + len(r.JSON)
-	if k.on && k.room(size) {
+	if k.on && k.room(int(r.Size())) {
 		k.res.Results = append(k.res.Results, r)
 	}
 }

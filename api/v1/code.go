@@ -94,6 +94,10 @@ type CodeValue struct {
 	PNG        []byte                     `json:"png,omitempty" jsonschema:"in base64"`
 	JPEG       []byte                     `json:"jpeg,omitempty" jsonschema:"in base64"`
 	PDF        []byte                     `json:"pdf,omitempty" jsonschema:"in base64"`
+	Chart      json.RawMessage            `json:"chart,omitempty" jsonschema:"what a figure of matplotlib shows: type (line, scatter, bar, pie, box_and_whisker, composite or unknown), title, elements; labels, units, ticks and scales of the axes; truncated where not all of it is told"`
+	Data       json.RawMessage            `json:"data,omitempty" jsonschema:"the columns of a data frame of pandas or polars: lists of values by their names, at most 1000 rows, 100 columns and 20000 values"`
+	DataCut    bool                       `json:"data_truncated,omitempty" jsonschema:"data is only a part"`
+	At         *time.Time                 `json:"at,omitempty" jsonschema:"when the code showed it"`
 	More       map[string]json.RawMessage `json:"more,omitempty" jsonschema:"forms of other mime types"`
 	TextCut    bool                       `json:"text_truncated,omitempty" jsonschema:"text is only the first part"`
 	Omitted    []string                   `json:"omitted,omitempty" jsonschema:"forms that were too large, or not what their type says"`

@@ -36,6 +36,8 @@ MAX_TEXT = 1 << 20  # of one plain text, in characters
 MAX_VALUE = 64 << 10
 MAX_TRACEBACK = 256 << 10
 HERE = "<kernel>"  # the file name that the loader compiles this under
+CHARTS = ""  # the text of charts.py, which the server puts in here
+CHART, DATA = "application/vnd.sandpit.chart+json", "application/vnd.sandpit.data+json"
 
 
 class UsageError(Exception):
@@ -234,8 +236,12 @@ class Display:
                     value = value[0]
                 if value is not None:
                     data[mime] = value
-            if isinstance(obj, figure_class()) and "image/png" not in data:
-                data["image/png"] = picture(obj)
+            if isinstance(obj, figure_class()):
+                if "image/png" not in data:
+                    data["image/png"] = picture(obj)
+                tell(data, CHART, lambda: charts().chart(obj))
+            elif type(obj).__name__ == "DataFrame":
+                tell(data, DATA, lambda: charts().table(obj))
         if "text/plain" not in data:
             data["text/plain"] = repr(obj)
         return data
@@ -313,6 +319,28 @@ def method(obj, name):
     return found if callable(found) else None
 
 
+def charts():
+    """The module of charts.py, made when it is first needed."""
+    if not CHARTED:
+        module = types.ModuleType("sandpit_charts")
+        exec(compile(CHARTS, HERE, "exec"), module.__dict__)
+        CHARTED.append(module)
+    return CHARTED[0]
+
+
+CHARTED = []
+
+
+def tell(data, mime, make):
+    """Adds a form that says what another one shows. Without it that one must do."""
+    try:
+        found = make()
+    except Exception:
+        return
+    if found is not None:
+        data[mime] = found
+
+
 # Figures of matplotlib. It is never imported from here, only met.
 
 SHOWN = set()  # ids of figures that this cell has shown
@@ -346,6 +374,7 @@ def show_figures(display):
                     data["image/svg+xml"] = out.getvalue()
                 else:
                     data["image/png"] = picture(figure)
+                tell(data, CHART, lambda: charts().chart(figure))
                 display.send(data, False)
         finally:
             plt.close(figure)
@@ -975,7 +1004,7 @@ class Kernel:
             if hasattr(module, "clear_output"):
                 module.clear_output = lambda wait=False: None
 
-        sys.meta_path.insert(0, Hooks({"matplotlib.pyplot": pyplot, "IPython.core.display_functions": displays,
+        sys.meta_path.insert(0, Hooks({"matplotlib.pyplot": pyplot, "matplotlib.axes": lambda m: charts().watch(m), "IPython.core.display_functions": displays,
                                        "IPython.core.display": displays, "IPython.display": displays}))
 
     def serve(self):
