@@ -69,9 +69,16 @@ while True:
     for at in range(0, 200 << 20, 1 << 20):
         os.pwrite(f, os.urandom(4096) * 256, at)
         os.fsync(f)`)},
-	{name: "output", about: "output without end", run: inside(`import os
-os.write(1, b'\n')
-while True: os.write(1, b'x' * 65535 + b'\n')`)},
+	{name: "output", about: "output without end", run: func(ctx context.Context, t *tenant, begun func()) error {
+		p, err := t.client.StartProcess(ctx, t.box, v1.StartProcess{Argv: []string{"python3", "-c", endlessOutput}})
+		if err != nil {
+			return err
+		}
+		begun()
+		<-ctx.Done()
+		return p.Kill(context.WithoutCancel(ctx)) // an error, if it has ended
+	}},
+	{name: "stream", about: "output without end that a client takes", run: inside(endlessOutput)},
 	{name: "sockets", about: "sockets that are filled", run: inside(`import resource, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 print(flush=True)
@@ -172,6 +179,11 @@ func busyMachine(ctx context.Context, _ *tenant, begun func()) error {
 	begun()
 	return loops.Wait()
 }
+
+// endlessOutput writes as fast as it is read.
+const endlessOutput = `import os
+os.write(1, b'\n')
+while True: os.write(1, b'x' * 65535 + b'\n')`
 
 // fileStorm makes and removes files.
 const fileStorm = `import os

@@ -27,6 +27,7 @@ type Events struct {
 	mu    sync.Mutex
 	begun bool
 	buf   []byte
+	due   int // bytes that were sent and are not paid for
 }
 
 // Event is one event of a stream. Seq is its id; zero: it has none.
@@ -123,19 +124,38 @@ func (s *Events) Send(name string, seq int64, data any) error {
 
 // SendAll sends events together.
 func (s *Events) SendAll(events []Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := s.buf[:0]
-	for _, e := range events {
-		var err error
-		if b, err = s.form.event(b, e); err != nil {
-			return err
+	return s.send(func(b []byte) (_ []byte, err error) {
+		for _, e := range events {
+			if b, err = s.form.event(b, e); err != nil {
+				return nil, err
+			}
 		}
+		return b, nil
+	})
+}
+
+// payAt is after how many bytes a stream pays for them: its project takes all of its answers at
+// one pace.
+const payAt = 256 << 10
+
+// send sends what form appends to a buffer.
+func (s *Events) send(form func(b []byte) ([]byte, error)) error {
+	s.mu.Lock()
+	b, err := form(s.buf[:0])
+	if err == nil && len(b) > 0 {
+		s.buf, s.due = b, s.due+len(b)
+		err = s.writeLocked(b)
 	}
-	if s.buf = b; len(b) == 0 {
-		return nil
+	due := s.due
+	if due < payAt {
+		due = 0
 	}
-	return s.writeLocked(b)
+	s.due -= due
+	s.mu.Unlock()
+	if err != nil || due == 0 {
+		return err
+	}
+	return s.c.Room.Pace(s.c.R.Context(), int64(due))
 }
 
 func (s *Events) writeLocked(b []byte) error {

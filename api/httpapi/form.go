@@ -65,14 +65,13 @@ func (frames) event(b []byte, e Event) ([]byte, error) {
 // number and 8 with its time as nanoseconds of Unix time, and the bytes. It is for a stream of
 // frames.
 func (s *Events) SendBytes(kind byte, seq int64, at time.Time, data []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b := binary.BigEndian.AppendUint32(s.buf[:0], uint32(1+8+8+len(data)))
-	b = append(b, kind)
-	b = binary.BigEndian.AppendUint64(b, uint64(seq))
-	b = binary.BigEndian.AppendUint64(b, uint64(at.UnixNano()))
-	s.buf = append(b, data...)
-	return s.writeLocked(s.buf)
+	return s.send(func(b []byte) ([]byte, error) {
+		b = binary.BigEndian.AppendUint32(b, uint32(1+8+8+len(data)))
+		b = append(b, kind)
+		b = binary.BigEndian.AppendUint64(b, uint64(seq))
+		b = binary.BigEndian.AppendUint64(b, uint64(at.UnixNano()))
+		return append(b, data...), nil
+	})
 }
 
 // Patient lets the client take nothing for d, from now on and in all, before it counts as gone.

@@ -31,7 +31,15 @@ func (b *Budget) pace(ctx context.Context, project string, n int64) error {
 			delete(b.pacing, project)
 		}
 	}()
-	t := time.NewTimer(wait)
+	return sleep(ctx, wait)
+}
+
+// sleep returns after d, or earlier with ctx's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -45,13 +53,39 @@ func (b *Budget) pace(ctx context.Context, project string, n int64) error {
 func (b *Budget) charge(project string, n int64, now time.Time) (time.Duration, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	wait := b.owedLocked(project, now)
+	if wait > b.wait || wait > 0 && b.pacing[project] >= b.waiting {
+		return 0, b.refusal()
+	}
+	b.chargeLocked(project, n, now)
+	if wait > 0 {
+		b.pacing[project]++
+	}
+	return wait, nil
+}
+
+// owe charges the project, and returns how long it has to wait, however long that is.
+func (b *Budget) owe(project string, n int64, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wait := b.owedLocked(project, now)
+	b.chargeLocked(project, n, now)
+	return wait
+}
+
+// owedLocked returns how long the project has to wait for what it took so far; zero or less: it has not.
+func (b *Budget) owedLocked(project string, now time.Time) time.Duration {
 	paid := b.paid[project]
 	if paid.Before(now) {
 		paid = now
 	}
-	wait := paid.Sub(now) - paceAhead
-	if wait > b.wait || wait > 0 && b.pacing[project] >= b.waiting {
-		return 0, b.refusal()
+	return paid.Sub(now) - paceAhead
+}
+
+func (b *Budget) chargeLocked(project string, n int64, now time.Time) {
+	paid := b.paid[project]
+	if paid.Before(now) {
+		paid = now
 	}
 	if len(b.paid) >= maxPaid {
 		for project, until := range b.paid {
@@ -61,8 +95,4 @@ func (b *Budget) charge(project string, n int64, now time.Time) (time.Duration, 
 		}
 	}
 	b.paid[project] = paid.Add(time.Duration(float64(n) / float64(b.rate) * float64(time.Second)))
-	if wait > 0 {
-		b.pacing[project]++
-	}
-	return wait, nil
 }

@@ -77,3 +77,38 @@ func TestTakingFasterThanTheRateIsRefusedInTheEnd(t *testing.T) {
 		}
 	})
 }
+
+func TestWhatIsSentOnIsPacedHoweverMuchItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(budget.Options{Rate: 100, Wait: time.Second, Waiting: 1})
+		began := time.Now()
+		pace := func(r *budget.Room, n int64, want time.Duration) {
+			t.Helper()
+			if err := r.Pace(t.Context(), n); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(began); got != want {
+				t.Errorf("after %d bytes more: %v, want %v", n, got, want)
+			}
+		}
+		alice, bob := b.Open("alice"), b.Open("bob")
+		defer alice.Close()
+		defer bob.Close()
+		pace(alice, 1000, 0)
+		pace(alice, 100, 9*time.Second) // a Take would be refused
+		pace(bob, 100, 9*time.Second)
+		pace(alice, 100, 10*time.Second)
+		pace(nil, 1<<40, 10*time.Second)
+		if held := alice.Held(); held != 0 {
+			t.Errorf("the room holds %d bytes, want none", held)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { left <- alice.Pace(ctx, 1) }()
+		synctest.Wait()
+		cancel()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("who left: got %v", err)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // Room is the memory that one answer holds of a budget. A nil Room has no bound and counts
@@ -46,6 +47,15 @@ func (r *Room) Take(ctx context.Context, n int64) (int64, error) {
 		return 0, ErrClosed
 	}
 	return n, nil
+}
+
+// Pace charges the room's project for n bytes that an answer sent on as they came, and held for a
+// moment only. It returns once the project's earlier bytes are paid for, or with ctx's error.
+func (r *Room) Pace(ctx context.Context, n int64) error {
+	if r == nil || n <= 0 {
+		return nil
+	}
+	return sleep(ctx, r.b.owe(r.project, n, time.Now()))
 }
 
 // Give returns n bytes of the room's to the budget.
