@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/internal/skiptest"
 	"sandpit.dev/sandbox"
 )
@@ -31,7 +32,7 @@ func BenchmarkExec(b *testing.B) {
 	if err := os.Mkdir(filepath.Join(dir, "workspace"), 0o755); err != nil {
 		b.Fatal(err)
 	}
-	srv := server.New(server.Options{User: server.Plain(server.Identity{Name: "sandbox", Home: "/"}), Log: logDir, Dir: dir})
+	srv := server.New(server.Options{User: view.Plain(view.Identity{Name: "sandbox", Home: "/"}), Log: logDir, Dir: dir})
 	socket, err := os.MkdirTemp("", "agent")
 	if err != nil {
 		b.Fatal(err)
@@ -116,7 +117,7 @@ func BenchmarkExecKept(b *testing.B) {
 		if err := os.Mkdir(filepath.Join(dir, "workspace"), 0o755); err != nil {
 			b.Fatal(err)
 		}
-		o := server.Options{User: server.Plain(server.Identity{Name: "sandbox", Home: "/"}), Log: logs, Dir: dir}
+		o := server.Options{User: view.Plain(view.Identity{Name: "sandbox", Home: "/"}), Log: logs, Dir: dir}
 		if kept {
 			if !keeper.Works() {
 				b.Skip("keepers are written for amd64 alone")

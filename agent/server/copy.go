@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -23,7 +24,7 @@ const maxCopied = 200_000
 // directories, follows no link, and stays on one mount.
 type copier struct {
 	ctx    context.Context
-	v      View
+	v      view.View
 	copied int
 }
 

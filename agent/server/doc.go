@@ -8,7 +8,7 @@
 // It lives among untrusted code, as process 1 of a sandbox or, in the plain
 // form that tests and the in-memory runtime use, as a part of another program. It
 // must not know how it is isolated: the ways of seeing the sandbox come in as
-// [View], the means of killing a command's whole tree as [Groups]. It imports
+// [view.View], the means of killing a command's whole tree as [Groups]. It imports
 // nothing of the server's but fault and agent/wire.
 //
 // # Decisions

@@ -11,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/fault"
 )
 
 // fileFault says to the caller why a file operation failed. verb is what was
 // tried: "read", "write", "list" …
-func fileFault(v View, verb, p string, err error) error {
+func fileFault(v view.View, verb, p string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -91,7 +92,7 @@ func noSpace(err error, format string, args ...any) error {
 
 // onReadOnly reports whether a path, or where it would be made, is mounted read-only in the
 // view, or may be. A write that is refused as read-only elsewhere met a file system that failed.
-func onReadOnly(v View, p string) bool {
+func onReadOnly(v view.View, p string) bool {
 	var st unix.Statfs_t
 	var err unix.Errno
 	v.Do(func() {
@@ -105,7 +106,7 @@ func onReadOnly(v View, p string) bool {
 	return err != 0 || st.Flags&unix.ST_RDONLY != 0
 }
 
-func denied(v View, verb, p, why string) error {
+func denied(v view.View, verb, p, why string) error {
 	id := v.Identity()
 	e := fault.New(fault.Denied, "the user %q %s %s %q", id.Name, why, verb, p)
 	if id.UID != 0 {

@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -103,7 +104,7 @@ func TestWhatACallerGaveUpOnIsNotDone(t *testing.T) {
 			}
 			defer logs.Close()
 			srv := server.New(server.Options{
-				User: server.Plain(server.Identity{Name: "sandbox", UID: os.Geteuid(), GID: os.Getegid(), Home: "/workspace"}), Log: logs, Dir: dir,
+				User: view.Plain(view.Identity{Name: "sandbox", UID: os.Geteuid(), GID: os.Getegid(), Home: "/workspace"}), Log: logs, Dir: dir,
 			})
 			ctx, cancel := context.WithCancel(context.Background())
 			closed, served := make(chan struct{}, 8), make(chan error, 1)

@@ -24,6 +24,7 @@ import (
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/internal/skiptest"
 )
 
@@ -187,10 +188,10 @@ func serveInit(root string) error {
 		return err
 	}
 	o := server.Options{
-		User: server.Plain(server.Identity{
+		User: view.Plain(view.Identity{
 			Name: "sandbox", UID: 1000, GID: 1000, Home: "/workspace", Credential: &syscall.Credential{Uid: 1000, Gid: 1000},
 		}),
-		Root:    server.Plain(server.Identity{Name: "root", Home: "/root"}),
+		Root:    view.Plain(view.Identity{Name: "root", Home: "/root"}),
 		Log:     os.NewFile(4, "log"),
 		Init:    true,
 		Reap:    os.Getenv(reapEnv) != "",

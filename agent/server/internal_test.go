@@ -8,14 +8,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
-	"sandpit.dev/internal/skiptest"
 )
 
 // sent is a connection on which all is sent already.
@@ -34,7 +31,7 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add(wire.Append(wire.Append(wire.AppendHello(nil), wire.Call, []byte(text)), wire.End, nil))
 	}
-	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin})
+	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		nc := sent{r: bytes.NewReader(b)}
 		c := &conn{Conn: nc, r: wire.NewReader(nc)}
@@ -47,7 +44,7 @@ func FuzzRequest(f *testing.F) {
 				t.Errorf("accepted: %+v", req.Start)
 			}
 			_, _, _ = clipCommand(req.Start)
-			for range candidates("x", s.environment(Identity{}, req.Start)) {
+			for range candidates("x", s.environment(view.Identity{}, req.Start)) {
 				break
 			}
 		}
@@ -91,7 +88,7 @@ func FuzzLog(f *testing.F) {
 		f.Fatal(err)
 	}
 	defer dir.Close()
-	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: dir})
+	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: dir})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if err := os.WriteFile(filepath.Join(dir.Name(), "a.log"), b, 0o600); err != nil {
 			t.Fatal(err)
@@ -121,28 +118,9 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestPlainViewTakesOnItsUsersRights(t *testing.T) {
-	skiptest.WithoutRoot(t, "it takes on another user's rights")
-	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	v := Plain(Identity{Name: "sandbox", UID: 1000, GID: 1000, Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
-	var inside error
-	v.Do(func() { _, inside = unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
-	if inside != unix.EACCES {
-		t.Errorf("within Do: %v", inside)
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Errorf("after it: %v", err)
-	}
-	_ = f.Close()
-}
-
 // Of a command whose status nobody can tell it is never said that all went well.
 func TestAnUnknownStatusIsNoSuccess(t *testing.T) {
-	p := &process{srv: New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin}), log: &logFile{}, killCause: wire.CauseTimeout}
+	p := &process{srv: New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin}), log: &logFile{}, killCause: wire.CauseTimeout}
 	res := p.resultLocked(unknownStatus, time.Now())
 	if res.ExitCode != -1 || res.Cause != wire.CauseHost || res.CauseDetail == "" || res.Signal != "" {
 		t.Errorf("got %+v", res)

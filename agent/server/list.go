@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -139,7 +140,7 @@ func first(names []string, limit int) ([]string, int) {
 // sendEntries looks at the names, in batches so that the view is not held for
 // long, and sends what it sees, up to a bound in bytes: more reports whether it was reached. What
 // was removed meanwhile is left out.
-func sendEntries(c *conn, v View, fd int, names []string) (more bool, err error) {
+func sendEntries(c *conn, v view.View, fd int, names []string) (more bool, err error) {
 	b := []byte{'['}
 	sent := 0
 	flush := func() error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 )
 
@@ -18,7 +19,7 @@ func TestAPlaceInALogIsFoundByItsMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: dir})
+	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: dir})
 	l, err := s.newLog("abc", 64<<20)
 	if err != nil {
 		t.Fatal(err)

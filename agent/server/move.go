@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -78,7 +79,7 @@ func (s *Server) openParent(field, p string) (int, string, error) {
 }
 
 type mover struct {
-	v         View
+	v         view.View
 	overwrite bool
 	src, dst  int // open directories
 	from, to  string
@@ -117,7 +118,7 @@ func (m *mover) copy(ctx context.Context) error {
 }
 
 // removeAny removes a file or a tree.
-func removeAny(ctx context.Context, v View, dir int, name string) error {
+func removeAny(ctx context.Context, v view.View, dir int, name string) error {
 	var err error
 	v.Do(func() { err = unix.Unlinkat(dir, name, 0) })
 	if isDirError(err) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/glob"
@@ -38,7 +39,7 @@ const (
 type packer struct {
 	s       *Server
 	ctx     context.Context
-	v       View
+	v       view.View
 	tw      *tar.Writer
 	follow  bool
 	exclude []glob.Glob

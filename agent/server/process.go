@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/internal/excerpt"
 )
@@ -26,7 +27,7 @@ import (
 // for that of what it leaves behind.
 type process struct {
 	srv      *Server
-	view     View
+	view     view.View
 	group    Group    // nil: there are no groups
 	pid      int      // 0: it never ran
 	pidfd    *os.File // nil: this kernel has none

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -73,7 +74,7 @@ const (
 // directories, follows no link, and stays on one mount; so it removes nothing
 // else, whatever others do to the tree meanwhile. On an error, or when ctx
 // ends, a part is removed.
-func removeTree(ctx context.Context, v View, parent int, name string) error {
+func removeTree(ctx context.Context, v view.View, parent int, name string) error {
 	t := treeRemover{ctx: ctx, v: v}
 	top, err := t.open(parent, name)
 	if err != nil {
@@ -95,7 +96,7 @@ func removeTree(ctx context.Context, v View, parent int, name string) error {
 
 type treeRemover struct {
 	ctx context.Context
-	v   View
+	v   view.View
 	top int
 }
 

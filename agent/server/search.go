@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/glob"
@@ -42,7 +43,7 @@ func (e searchDone) Error() string { return "the search has ended: " + string(e)
 type search struct {
 	ctx   context.Context
 	c     *conn
-	v     View
+	v     view.View
 	glob  glob.Glob
 	find  *pattern // nil: files are listed
 	depth int

@@ -18,6 +18,7 @@ import (
 
 	"sandpit.dev/agent/server/changed"
 	"sandpit.dev/agent/server/tree"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/server/watched"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -25,9 +26,9 @@ import (
 
 // Options is what a Server works with. User and Log are required.
 type Options struct {
-	User View     // of commands and files by default
-	Root View     // of those that ask for root; nil: they are denied
-	Log  *os.File // an open directory for the processes' logs, out of the commands' reach; stays the caller's
+	User view.View // of commands and files by default
+	Root view.View // of those that ask for root; nil: they are denied
+	Log  *os.File  // an open directory for the processes' logs, out of the commands' reach; stays the caller's
 
 	Groups Groups // nil: kills are weaker, see the package's doc
 
@@ -323,7 +324,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 }
 
 // view returns the view that acts for user.
-func (s *Server) view(user string) (View, error) {
+func (s *Server) view(user string) (view.View, error) {
 	switch user {
 	case "", s.o.User.Identity().Name, "sandbox":
 		return s.o.User, nil
@@ -332,7 +333,7 @@ func (s *Server) view(user string) (View, error) {
 			return nil, fault.New(fault.Denied, "user: %q is not allowed in this sandbox", user).
 				WithRemedy("leave the user out, or use %q", s.o.User.Identity().Name)
 		}
-		if v, ok := s.o.Root.(Starter); ok {
+		if v, ok := s.o.Root.(view.Starter); ok {
 			if err := v.Start(); err != nil {
 				return nil, fault.Wrap(fault.Unavailable, err, "nothing can run as the sandbox's root now").
 					WithRemedy("stop and start the sandbox")

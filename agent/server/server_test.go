@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/agenttest"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/sandbox"
 )
 
@@ -54,7 +55,7 @@ func (p *plain) serve(t *testing.T, adapt func(*server.Options)) (stop func()) {
 		t.Fatal(err)
 	}
 	o := server.Options{
-		User: server.Plain(server.Identity{Name: "sandbox", UID: os.Geteuid(), GID: os.Getegid(), Home: "/workspace"}),
+		User: view.Plain(view.Identity{Name: "sandbox", UID: os.Geteuid(), GID: os.Getegid(), Home: "/workspace"}),
 		Log:  logDir, Dir: p.dir, Version: "test",
 	}
 	if adapt != nil {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/fork"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -229,7 +230,7 @@ func (sp *spawn) fork(cmd fork.Command) (err error) {
 	if below {
 		start = func() { p.pid, sp.pidfd, err = parent.Start(&cmd) }
 	}
-	if f, ok := p.view.(Forker); ok {
+	if f, ok := p.view.(view.Forker); ok {
 		f.Fork(start)
 	} else {
 		start()
@@ -302,7 +303,7 @@ func noStreams(err error) error {
 
 // pipe makes a pipe that belongs to the command's user, who may then open
 // /dev/stdout and its like.
-func pipe(id Identity) (r, w int, err error) {
+func pipe(id view.Identity) (r, w int, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return -1, -1, err
@@ -334,7 +335,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // environment is the built-in variables, the sandbox's and the command's, each
 // over the one before.
-func (s *Server) environment(id Identity, st *wire.Start) []string {
+func (s *Server) environment(id view.Identity, st *wire.Start) []string {
 	env := map[string]string{
 		"PATH": defaultPath, "HOME": id.Home, "USER": id.Name, "LOGNAME": id.Name,
 		"LANG": "C.UTF-8", "SHELL": "/bin/bash", "PWD": st.Cwd,

@@ -8,13 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"sandpit.dev/agent/server/view"
 )
 
 // Where a server was killed before it froze what it had suspended, nobody tells the
 // agent to go on.
 func TestASuspensionThatNoFreezeFollowsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin})
+		s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
 		began := time.Now()
 		if err := s.suspend(t.Context(), 1); err != nil {
 			t.Fatal(err)
@@ -41,7 +43,7 @@ func TestASuspensionThatNoFreezeFollowsEnds(t *testing.T) {
 // Who suspends while a command is being started is told when it is over, or leaves;
 // then the suspension holds all the same.
 func TestASuspensionWaitsForStarts(t *testing.T) {
-	s := New(Options{User: Plain(Identity{Name: "sandbox"}), Log: os.Stdin})
+	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
 	defer s.Close()
 	if err := s.pause.enter(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/entry"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -33,7 +34,7 @@ const (
 type unpacker struct {
 	s      *Server
 	ctx    context.Context
-	v      View
+	v      view.View
 	owners bool
 	top    int
 	fresh  bool // the top was made for it

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -121,7 +122,7 @@ func checkMode(mode uint32) error {
 }
 
 // beginUpload opens what is needed. It runs within Do.
-func (s *Server) beginUpload(v View, p string, req *wire.Request) (*upload, error) {
+func (s *Server) beginUpload(v view.View, p string, req *wire.Request) (*upload, error) {
 	u := &upload{dir: -1, fd: -1, written: -1}
 	if err := s.resolveUpload(u, p, req.Parents); err != nil {
 		u.close()

@@ -7,7 +7,7 @@ import (
 	"net"
 	"sync"
 
-	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 )
 
 // gate stands between the agent and all that it does: its connections, its files
@@ -66,7 +66,7 @@ func (g *gate) reopen() {
 
 // gatedView is a view whose file operations and forks wait at the gate.
 type gatedView struct {
-	server.View
+	view.View
 	gate *gate
 }
 
@@ -77,7 +77,7 @@ func (v gatedView) Do(fn func()) {
 }
 
 // Fork runs within Do.
-func (v gatedView) Fork(fn func()) { v.View.(server.Forker).Fork(fn) }
+func (v gatedView) Fork(fn func()) { v.View.(view.Forker).Fork(fn) }
 
 // gatedConn is the agent's end of a connection. While the gate is shut it neither
 // gives nor takes.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -135,7 +136,7 @@ func (m *machine) startLocked(spec runtime.Spec) error {
 	disk := m.disk()
 	srv := server.New(server.Options{
 		User: gatedView{
-			View: server.Plain(server.Identity{Name: "sandbox", UID: os.Getuid(), GID: os.Getgid(), Home: filepath.Join(disk, "home/sandbox")}),
+			View: view.Plain(view.Identity{Name: "sandbox", UID: os.Getuid(), GID: os.Getgid(), Home: filepath.Join(disk, "home/sandbox")}),
 			gate: g,
 		},
 		Log:         log,

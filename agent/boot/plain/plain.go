@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/traffic"
 	"sandpit.dev/agent/wire"
 )
@@ -215,16 +216,16 @@ func (c *Config) options(first bool) (server.Options, error) {
 	if workspace == "" {
 		workspace = "/workspace"
 	}
-	user := server.Identity{Name: "sandbox", UID: int(c.UID), GID: int(c.GID), Home: workspace}
+	user := view.Identity{Name: "sandbox", UID: int(c.UID), GID: int(c.GID), Home: workspace}
 	if os.Geteuid() == 0 {
 		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
 	}
-	view := server.Plain(user)
-	if err := view.(server.Starter).Start(); err != nil {
+	v := view.Plain(user)
+	if err := v.(view.Starter).Start(); err != nil {
 		return server.Options{}, fmt.Errorf("act as the user of commands: %w", err)
 	}
 	o := server.Options{
-		User: view, Log: log, Workspace: workspace,
+		User: v, Log: log, Workspace: workspace,
 		Init: first, Reap: first && !kept.Works(), OpenFiles: c.OpenFiles,
 		MaxLogBytes: c.MaxLogBytes, Version: c.Version, Score: commandScore, Threads: c.Threads,
 		OOMKills: oomKills(), PidsRefusals: pidsRefusals(),
@@ -244,7 +245,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 	}
 	switch {
 	case c.Root:
-		o.Root = server.Plain(server.Identity{Name: "root", Home: "/root"})
+		o.Root = view.Plain(view.Identity{Name: "root", Home: "/root"})
 		o.Lacks[wire.LackPrivateLog] = "commands that run as root reach the agent's logs"
 	case os.Geteuid() != 0:
 		o.Lacks[wire.LackRoot] = "the agent does not run as root"

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/changed"
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/skiptest"
 )
@@ -204,7 +204,7 @@ func TestTreesThatAreMadeToBeExpensive(t *testing.T) {
 
 func TestWhatMayNotBeReadMakesAnAnswerIncomplete(t *testing.T) {
 	skiptest.WithoutRoot(t, "it takes on another user's rights")
-	user := server.Plain(server.Identity{Name: "sandbox", UID: 1000, Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
+	user := view.Plain(view.Identity{Name: "sandbox", UID: 1000, Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
 	b := newBoxWith(t, dirs.Root{Do: user.Do})
 	for dir := b.dir; dir != "/" && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		b.must(os.Chmod(dir, 0o755))

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/linux/cgroup/counter"
 	"sandpit.dev/runtime/native/boot"
 )
@@ -24,8 +25,8 @@ import (
 // the first thread is woken once, when all is done.
 func Setup() (opts server.Options, err error) {
 	populate()
-	user := &view{
-		identity: server.Identity{
+	user := &lockedView{
+		identity: view.Identity{
 			Name: userName, UID: userID, GID: userID, Home: userHome,
 			Credential: &syscall.Credential{Uid: userID, Gid: userID},
 		},
@@ -42,7 +43,7 @@ func Setup() (opts server.Options, err error) {
 }
 
 // receive takes the message, and makes the process and the user's view what it says.
-func receive(user *view) (server.Options, error) {
+func receive(user *lockedView) (server.Options, error) {
 	m, f, err := boot.Receive(boot.SocketFD)
 	if err != nil {
 		return server.Options{}, err
@@ -68,8 +69,8 @@ func receive(user *view) (server.Options, error) {
 	}
 	user.mounts = f.View
 	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter, answer: told.answer}
-	root := &view{
-		identity: server.Identity{Name: "root", Home: "/root"},
+	root := &lockedView{
+		identity: view.Identity{Name: "root", Home: "/root"},
 		lock:     lock{joins: f.Joins, drop: m.AgentCaps &^ m.RootCaps, filter: m.RootFilter, answer: told.answer},
 		calls:    make(chan func()),
 	}

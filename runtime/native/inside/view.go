@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/linux/seccomp/install"
 )
 
@@ -25,10 +25,10 @@ const (
 	userHome = "/home/sandbox"
 )
 
-// view is a locked thread that sees the sandbox in one way. It is a
-// [server.View], and made when it is started: many sandboxes never need a root.
-type view struct {
-	identity server.Identity
+// lockedView is a locked thread that sees the sandbox in one way. It is a
+// [view.View], and made when it is started: many sandboxes never need a root.
+type lockedView struct {
+	identity view.Identity
 	mounts   *os.File // the mount namespace that it sees; nil: the agent's own
 	lock     lock
 	prepare  func() error // what its thread does first; nil: nothing
@@ -39,7 +39,7 @@ type view struct {
 }
 
 // Do runs fn on the view's thread and waits for it.
-func (v *view) Do(fn func()) {
+func (v *lockedView) Do(fn func()) {
 	done := make(chan struct{})
 	v.calls <- func() {
 		defer close(done)
@@ -51,7 +51,7 @@ func (v *view) Do(fn func()) {
 // Fork runs fn, which forks, as the sandbox's root to the kernel's file checks:
 // the groups of commands are root's, and the user's rights end there. The child
 // becomes the user on its own way to execve.
-func (v *view) Fork(fn func()) {
+func (v *lockedView) Fork(fn func()) {
 	if v.identity.UID == 0 {
 		fn()
 		return
@@ -62,7 +62,7 @@ func (v *view) Fork(fn func()) {
 }
 
 // Identity is whose rights the view has.
-func (v *view) Identity() server.Identity { return v.identity }
+func (v *lockedView) Identity() view.Identity { return v.identity }
 
 // lock says how a view's thread is locked down, in this order.
 type lock struct {
@@ -74,7 +74,7 @@ type lock struct {
 
 // Start makes the thread. It serves as long as the agent lives, which is as
 // long as the sandbox does.
-func (v *view) Start() error {
+func (v *lockedView) Start() error {
 	v.once.Do(func() {
 		ready := make(chan error)
 		go v.run(ready)
@@ -87,7 +87,7 @@ func (v *view) Start() error {
 
 // run is the view's thread, once it is another than the first: /proc/1 shows that one's
 // namespaces and limits, and they must be the agent's own.
-func (v *view) run(ready chan<- error) {
+func (v *lockedView) run(ready chan<- error) {
 	runtime.LockOSThread() // never unlocked: nothing else may run on it
 	if unix.Gettid() == unix.Getpid() {
 		defer runtime.UnlockOSThread()
@@ -116,7 +116,7 @@ func (v *view) run(ready chan<- error) {
 }
 
 // enter moves the calling thread into the view's mount namespace, for good.
-func (v *view) enter() error {
+func (v *lockedView) enter() error {
 	if v.mounts == nil {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (v *view) enter() error {
 // agent's own is longer.
 const usualSlack = 50_000
 
-func (l lock) apply(id server.Identity) error {
+func (l lock) apply(id view.Identity) error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, usualSlack, 0, 0, 0); err != nil {
 		return fmt.Errorf("set the timer slack of commands: %w", err)
 	}

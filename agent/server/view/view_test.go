@@ -1,16 +1,19 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server_test
+package view_test
 
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"sandpit.dev/agent/server"
+	"golang.org/x/sys/unix"
+
+	"sandpit.dev/agent/server/view"
 	"sandpit.dev/internal/skiptest"
 )
 
@@ -33,8 +36,8 @@ func TestAViewThatCannotTakeOnItsUsersRightsRefuses(t *testing.T) {
 		}
 		return
 	}
-	v := server.Plain(server.Identity{Name: "sandbox", UID: 1000, GID: 1000, Home: "/", Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
-	if err := v.(server.Starter).Start(); err == nil {
+	v := view.Plain(view.Identity{Name: "sandbox", UID: 1000, GID: 1000, Home: "/", Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
+	if err := v.(view.Starter).Start(); err == nil {
 		t.Error("it says that it can")
 	}
 	called, ended := false, make(chan struct{})
@@ -47,9 +50,28 @@ func TestAViewThatCannotTakeOnItsUsersRightsRefuses(t *testing.T) {
 	if called {
 		t.Error("what needs the user's rights was done without them")
 	}
-	own := server.Plain(server.Identity{Name: "root", Home: "/"})
+	own := view.Plain(view.Identity{Name: "root", Home: "/"})
 	own.Do(func() { called = true })
 	if !called {
 		t.Error("a view of the process's own rights does nothing")
 	}
+}
+
+func TestPlainViewTakesOnItsUsersRights(t *testing.T) {
+	skiptest.WithoutRoot(t, "it takes on another user's rights")
+	file := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := view.Plain(view.Identity{Name: "sandbox", UID: 1000, GID: 1000, Credential: &syscall.Credential{Uid: 1000, Gid: 1000}})
+	var inside error
+	v.Do(func() { _, inside = unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+	if inside != unix.EACCES {
+		t.Errorf("within Do: %v", inside)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Errorf("after it: %v", err)
+	}
+	_ = f.Close()
 }
