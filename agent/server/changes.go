@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 )
@@ -33,7 +34,7 @@ func (s *Server) everything() dirs.Root {
 }
 
 // serveChanges looks at a directory twice, and tells the difference.
-func (s *Server) serveChanges(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveChanges(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	p, err := s.absolute("path", req.Path)
 	if err != nil {
 		return err
@@ -43,26 +44,26 @@ func (s *Server) serveChanges(ctx context.Context, c *conn, req *wire.Request) e
 		return err
 	}
 	defer w.Close()
-	if err := c.send(wire.Reply, struct{}{}); err != nil {
+	if err := c.Send(wire.Reply, struct{}{}); err != nil {
 		return err
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return err
 	}
 	changes, err := w.End(ctx)
 	if err != nil {
 		return err
 	}
-	return changes.Send(c.send)
+	return changes.Send(c.Send)
 }
 
 // serveWatch sends changes as they happen.
-func (s *Server) serveWatch(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveWatch(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	p, err := s.absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
-	ctx, done := c.until(ctx)
+	ctx, done := c.Until(ctx)
 	defer done()
-	return s.watched.Serve(ctx, p, req.Recursive, c.send)
+	return s.watched.Serve(ctx, p, req.Recursive, c.Send)
 }

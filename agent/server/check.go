@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -16,7 +17,7 @@ import (
 func (s *Server) checkStart(id string, st *wire.Start) error {
 	switch {
 	case !validProcessID(id):
-		return fault.InvalidField("id", "%q is not a valid process id: 1 to %d lower-case letters, digits and dashes", clip(id, 80), wire.MaxProcessID)
+		return fault.InvalidField("id", "%q is not a valid process id: 1 to %d lower-case letters, digits and dashes", message.Clip(id, 80), wire.MaxProcessID)
 	case st == nil:
 		return fault.InvalidField("command", "is missing")
 	case st.Shell == "" && len(st.Argv) == 0:
@@ -42,7 +43,7 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 		st.Cwd = s.o.Workspace
 	}
 	if len(st.Cwd) > wire.MaxPath || strings.ContainsRune(st.Cwd, 0) {
-		return fault.InvalidField("cwd", "%q is not a valid path: it has %d bytes of at most %d, without NUL", clip(st.Cwd, 80), len(st.Cwd), wire.MaxPath)
+		return fault.InvalidField("cwd", "%q is not a valid path: it has %d bytes of at most %d, without NUL", message.Clip(st.Cwd, 80), len(st.Cwd), wire.MaxPath)
 	}
 	if !strings.HasPrefix(st.Cwd, "/") {
 		st.Cwd = path.Join(s.o.Workspace, st.Cwd)
@@ -71,7 +72,7 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 			t.Term = "xterm-256color"
 		}
 		if len(t.Term) > 64 || strings.ContainsAny(t.Term, "\x00/=") {
-			return fault.InvalidField("term", "%q is not a valid terminal type", clip(t.Term, 40))
+			return fault.InvalidField("term", "%q is not a valid terminal type", message.Clip(t.Term, 40))
 		}
 	}
 	return nil
@@ -102,7 +103,7 @@ func checkArgv(argv []string) error {
 	total := 0
 	for _, a := range argv {
 		if strings.ContainsRune(a, 0) {
-			return fault.InvalidField("command", "the argument %q holds a NUL byte", clip(a, 40))
+			return fault.InvalidField("command", "the argument %q holds a NUL byte", message.Clip(a, 40))
 		}
 		total += len(a) + 1
 	}
@@ -123,10 +124,10 @@ func checkEnv(env map[string]string) error {
 	total := 0
 	for name, value := range env {
 		if !validEnvName(name) {
-			return fault.InvalidField("env", "%q is not a valid variable name: at least one character, without = and NUL", clip(name, 40))
+			return fault.InvalidField("env", "%q is not a valid variable name: at least one character, without = and NUL", message.Clip(name, 40))
 		}
 		if strings.ContainsRune(value, 0) {
-			return fault.InvalidField("env", "the value of %s holds a NUL byte", clip(name, 40))
+			return fault.InvalidField("env", "the value of %s holds a NUL byte", message.Clip(name, 40))
 		}
 		total += len(name) + len(value) + 2
 	}
@@ -143,12 +144,12 @@ func validEnvName(name string) bool {
 // clipCommand is what a record keeps of a command.
 func clipCommand(st *wire.Start) (argv []string, shell string, clipped bool) {
 	if len(st.Shell) > wire.MaxRecordText {
-		return nil, clip(st.Shell, wire.MaxRecordText), true
+		return nil, message.Clip(st.Shell, wire.MaxRecordText), true
 	}
 	left := wire.MaxRecordText
 	for i, a := range st.Argv {
 		if len(a) > left || i == 256 {
-			return append(argv, clip(a, min(left, len(a)))), "", true
+			return append(argv, message.Clip(a, min(left, len(a)))), "", true
 		}
 		argv = append(argv, a)
 		left -= len(a)

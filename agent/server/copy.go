@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
@@ -78,7 +79,7 @@ func (c *copier) file(src int, from string, dst int, to string) error {
 			out, err = unix.Openat(dst, to, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 		}
 	})
-	defer closeAll([]int{in, out})
+	defer descriptor.CloseAll([]int{in, out})
 	if err != nil {
 		return err
 	}

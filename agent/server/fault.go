@@ -5,12 +5,12 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"path"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/fault"
 )
@@ -25,7 +25,7 @@ func fileFault(v view.View, verb, p string, err error) error {
 		return err
 	}
 	whole := p
-	p = clip(shown(p), 400)
+	p = message.Clip(shown(p), 400)
 	is := func(targets ...error) bool {
 		for _, t := range targets {
 			if errors.Is(err, t) {
@@ -43,12 +43,12 @@ func fileFault(v view.View, verb, p string, err error) error {
 	case is(unix.EACCES, unix.EPERM):
 		return denied(v, verb, p, "is not allowed to")
 	case is(unix.EIO), is(unix.EROFS) && !onReadOnly(v, whole):
-		return fault.Wrap(fault.Unavailable, err, "%s %q: the disk of all sandboxes failed (%s)", verb, p, errorText(err)).
+		return fault.Wrap(fault.Unavailable, err, "%s %q: the disk of all sandboxes failed (%s)", verb, p, message.Of(err)).
 			WithRemedy("try again later: the server mounts it anew, and the sandbox is started again after that")
 	case is(unix.EROFS):
 		return denied(v, verb, p, "sees the system's files read-only, and so is not allowed to")
 	case is(unix.ENOSPC, unix.EDQUOT):
-		return noSpace(err, "%s %q", verb, p)
+		return message.NoSpace(err, "%s %q", verb, p)
 	case is(unix.EMFILE, unix.ENFILE, unix.ENOMEM):
 		return fault.Wrap(fault.Exhausted, err, "%s %q: the sandbox's agent has no more open files or memory", verb, p).
 			WithRemedy("try again")
@@ -69,25 +69,13 @@ func fileFault(v view.View, verb, p string, err error) error {
 	case is(unix.EFBIG):
 		return fault.Wrap(fault.TooLarge, err, "%s: %q would be larger than a file can be", verb, p)
 	case is(unix.ENXIO, unix.ENODEV, unix.EINVAL):
-		return fault.InvalidField("path", "%q is not something to %s: %s", p, verb, errorText(err))
+		return fault.InvalidField("path", "%q is not something to %s: %s", p, verb, message.Of(err))
 	case is(unix.EAGAIN):
 		return fault.Wrap(fault.Conflict, err, "%s: %q changes all the time", verb, p).WithRemedy("try again")
 	case is(unix.ENOSYS):
 		return fault.Wrap(fault.Unsupported, err, "%s: this kernel lacks a call that is needed to do it safely", verb)
 	}
-	return fault.Wrap(fault.Internal, err, "%s %q failed: %s", verb, p, errorText(err))
-}
-
-// noSpace returns the error of a disk without room. A limit of the sandbox's own is EDQUOT;
-// ENOSPC is the disk below, which all sandboxes share.
-func noSpace(err error, format string, args ...any) error {
-	what := fmt.Sprintf(format, args...)
-	if errors.Is(err, unix.EDQUOT) {
-		return fault.NoSpace(fault.SandboxDisk, err, "%s: the sandbox's disk limit is reached", what).
-			WithRemedy("delete files in the sandbox, or give it a larger disk")
-	}
-	return fault.NoSpace(fault.StoreDisk, err, "%s: the disk that all sandboxes share is full", what).
-		WithRemedy("delete sandboxes or snapshots that are not needed, or give the store a larger disk")
+	return fault.Wrap(fault.Internal, err, "%s %q failed: %s", verb, p, message.Of(err))
 }
 
 // onReadOnly reports whether a path, or where it would be made, is mounted read-only in the
@@ -113,12 +101,4 @@ func denied(v view.View, verb, p, why string) error {
 		return e.WithRemedy("do it as the user root, where the sandbox allows that, or use /workspace")
 	}
 	return e
-}
-
-// errorText is the kernel's word for an error.
-func errorText(err error) string {
-	if errno, ok := errors.AsType[unix.Errno](err); ok {
-		return errno.Error()
-	}
-	return err.Error()
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"io"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -17,7 +19,7 @@ import (
 // was closed from here: the reader, which would tell of either, may wait for the program to read.
 //
 // A reader, if not nil, is who the program waits for.
-func (p *process) follow(ctx context.Context, c *conn, off int64, r *reader, gone <-chan struct{}) (err error) {
+func (p *process) follow(ctx context.Context, c *call.Conn, off int64, r *reader, gone <-chan struct{}) (err error) {
 	for {
 		p.mu.Lock()
 		p.gotOnLocked(r, off)
@@ -36,7 +38,7 @@ func (p *process) follow(ctx context.Context, c *conn, off int64, r *reader, gon
 		p.mu.Unlock()
 		switch {
 		case res != nil && off+int64(len(rest)) == end:
-			return c.conclude(rest, wire.Ending{Result: *res, LastSeq: seq})
+			return c.Conclude(rest, wire.Ending{Result: *res, LastSeq: seq})
 		case off < end:
 			if off, err = p.copyLog(c, off); err != nil {
 				return err
@@ -75,7 +77,7 @@ func (p *process) seek(after, recent int64) (int64, error) {
 }
 
 // copyLog sends a piece of the log from off on, and gives where the next begins.
-func (p *process) copyLog(c *conn, off int64) (int64, error) {
+func (p *process) copyLog(c *call.Conn, off int64) (int64, error) {
 	p.mu.Lock()
 	tail := p.log.tailAt(off)
 	if len(tail) > 0 {
@@ -90,11 +92,11 @@ func (p *process) copyLog(c *conn, off int64) (int64, error) {
 }
 
 // sendFile sends one buffer's worth of the file's bytes from off to end.
-func (s *Server) sendFile(c *conn, fd int, off, end int64) (int64, error) {
-	buf := s.memory.get()
-	defer s.memory.put(buf)
+func (s *Server) sendFile(c *call.Conn, fd int, off, end int64) (int64, error) {
+	buf := s.memory.Get()
+	defer s.memory.Put(buf)
 	n := min(int64(len(buf)), end-off)
-	got, err := fileAt(fd).ReadAt(buf[:n], off)
+	got, err := descriptor.File(fd).ReadAt(buf[:n], off)
 	if got == 0 && err != nil {
 		if err == io.EOF {
 			return off, fault.New(fault.Internal, "the log of a process became shorter")
@@ -106,13 +108,13 @@ func (s *Server) sendFile(c *conn, fd int, off, end int64) (int64, error) {
 }
 
 // replay sends a finished log.
-func (s *Server) replay(c *conn, l *storedLog, after, recent int64) error {
+func (s *Server) replay(c *call.Conn, l *storedLog, after, recent int64) error {
 	if after < 0 || after > l.rec.LastSeq {
 		return badCursor(after, l.rec.LastSeq)
 	}
 	off, err := seek(l.fd, l.first, l.end, after)
 	if err == nil && recent > 0 {
-		off, err = seekRecent(fileAt(l.fd), off, l.end, recent)
+		off, err = seekRecent(descriptor.File(l.fd), off, l.end, recent)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the log of process %s could not be read", l.rec.ID)
@@ -122,7 +124,7 @@ func (s *Server) replay(c *conn, l *storedLog, after, recent int64) error {
 			return err
 		}
 	}
-	return c.conclude(nil, wire.Ending{Result: *l.rec.Result, LastSeq: l.rec.LastSeq})
+	return c.Conclude(nil, wire.Ending{Result: *l.rec.Result, LastSeq: l.rec.LastSeq})
 }
 
 func badCursor(after, last int64) error {
@@ -131,7 +133,7 @@ func badCursor(after, last int64) error {
 }
 
 // serveAttach answers an attach.
-func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveAttach(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	if req.Recent < 0 {
 		return fault.InvalidField("recent", "%d is below 0", req.Recent)
 	}
@@ -145,7 +147,7 @@ func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) er
 			return err
 		}
 		defer l.close()
-		if err := c.send(wire.Reply, l.rec); err != nil {
+		if err := c.Send(wire.Reply, l.rec); err != nil {
 			return err
 		}
 		return s.replay(c, l, req.After, req.Recent)
@@ -156,7 +158,7 @@ func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) er
 	defer p.release()
 	// Before the reply, though it fails after that: what is recent is what was by then.
 	off, unknown := p.seek(req.After, req.Recent)
-	if err := c.send(wire.Reply, p.snapshot()); err != nil {
+	if err := c.Send(wire.Reply, p.snapshot()); err != nil {
 		return err
 	}
 	if unknown != nil {
@@ -166,7 +168,7 @@ func (s *Server) serveAttach(ctx context.Context, c *conn, req *wire.Request) er
 }
 
 // serve follows for one connection, and carries its input to the program.
-func (p *process) serve(ctx context.Context, c *conn, off int64, lossless bool) error {
+func (p *process) serve(ctx context.Context, c *call.Conn, off int64, lossless bool) error {
 	r := p.beginReader(off, lossless)
 	defer p.endReader(r)
 	gone := make(chan struct{})
@@ -177,14 +179,14 @@ func (p *process) serve(ctx context.Context, c *conn, off int64, lossless bool) 
 		p.feed(c)
 	})
 	err := p.follow(ctx, c, off, r, gone)
-	closeRead(c.Conn)
+	c.CloseRead()
 	return err
 }
 
 // feed reads a connection until it ends, and writes what comes to stdin.
-func (p *process) feed(c *conn) {
+func (p *process) feed(c *call.Conn) {
 	for {
-		t, b, err := c.r.Next()
+		t, b, err := c.Next()
 		switch {
 		case err != nil:
 			return

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/wire"
 )
 
@@ -95,7 +96,7 @@ func (s *Server) find(id string) *process {
 	return s.procs[id]
 }
 
-func (s *Server) serveProcesses(c *conn, req *wire.Request) error {
+func (s *Server) serveProcesses(c *call.Conn, req *wire.Request) error {
 	recs := s.records(req.Running)
 	b, err := wire.AppendJSON(nil, wire.Reply, struct{}{})
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -70,7 +72,7 @@ const smallInput = 4096
 
 // receiveStdin takes what was sent for stdin, in full. It waits in the buffer of
 // a pipe or in a file without a name: never in our memory, and for nobody.
-func (s *Server) receiveStdin(c *conn, id string, st *wire.Start) (in input, err error) {
+func (s *Server) receiveStdin(c *call.Conn, id string, st *wire.Start) (in input, err error) {
 	if st.StdinSize == 0 {
 		return in, nil
 	}
@@ -99,7 +101,7 @@ func (s *Server) receiveStdin(c *conn, id string, st *wire.Start) (in input, err
 		}
 	}()
 	for left := st.StdinSize; left > 0; {
-		b, err := c.data()
+		b, err := c.Data()
 		if err != nil {
 			return in, err
 		}
@@ -107,7 +109,7 @@ func (s *Server) receiveStdin(c *conn, id string, st *wire.Start) (in input, err
 			return in, fault.New(fault.Malformed, "stdin was said to have %d bytes, and has not", st.StdinSize)
 		}
 		if _, err := w.Write(b); err != nil {
-			return in, noSpace(err, "stdin of %d bytes could not be stored", st.StdinSize)
+			return in, message.NoSpace(err, "stdin of %d bytes could not be stored", st.StdinSize)
 		}
 		left -= int64(len(b))
 	}
@@ -122,7 +124,7 @@ func (s *Server) inputFile(id string) (r, w *os.File, err error) {
 		if err == unix.EEXIST {
 			return nil, nil, processExists(id)
 		}
-		return nil, nil, noSpace(err, "stdin could not be stored")
+		return nil, nil, message.NoSpace(err, "stdin could not be stored")
 	}
 	defer func() { _ = unix.Unlinkat(s.logDir, name, 0) }()
 	rd, err := unix.Openat(s.logDir, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)

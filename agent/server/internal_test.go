@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 )
@@ -34,8 +35,8 @@ func FuzzRequest(f *testing.F) {
 	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		nc := sent{r: bytes.NewReader(b)}
-		c := &conn{Conn: nc, r: wire.NewReader(nc)}
-		req, err := c.request()
+		c := call.New(nc)
+		req, err := c.Request()
 		if err != nil {
 			return
 		}
@@ -57,7 +58,7 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 		for {
-			if data, err := c.data(); err != nil || data == nil {
+			if data, err := c.Data(); err != nil || data == nil {
 				break
 			}
 		}

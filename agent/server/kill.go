@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -195,10 +196,10 @@ func (s *Server) kill(ctx context.Context, id, cause string) error {
 	case wire.CauseStopped:
 		detail = "the sandbox was stopped"
 	default:
-		detail = "killed on request (" + clip(cause, 40) + ")"
+		detail = "killed on request (" + message.Clip(cause, 40) + ")"
 	}
 	if len(cause) > 40 {
-		return fault.InvalidField("cause", "%q is not a valid cause", clip(cause, 40))
+		return fault.InvalidField("cause", "%q is not a valid cause", message.Clip(cause, 40))
 	}
 	p.kill(cause, detail)
 	return p.waitGone(ctx)
@@ -233,7 +234,7 @@ func (s *Server) shutdown(ctx context.Context, grace time.Duration, cause string
 	case wire.CauseKilled:
 		detail = "killed on request, with all that ran in the sandbox"
 	default:
-		return fault.InvalidField("cause", "%q is neither %q nor %q", clip(cause, 40), wire.CauseStopped, wire.CauseKilled)
+		return fault.InvalidField("cause", "%q is neither %q nor %q", message.Clip(cause, 40), wire.CauseStopped, wire.CauseKilled)
 	}
 	const longest = 10 * time.Minute
 	if grace < 0 || grace > longest {

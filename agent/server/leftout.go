@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -21,7 +22,7 @@ func (k *packer) leave(name, why string) error {
 
 func leftOut(sum *wire.Packed, name, why string) {
 	if sum.LeftAll++; len(sum.Left) < wire.MaxLeftOut {
-		sum.Left = append(sum.Left, wire.LeftOut{Path: clip(wire.EscapeName(name), wire.MaxLeftPath), Reason: why})
+		sum.Left = append(sum.Left, wire.LeftOut{Path: message.Clip(wire.EscapeName(name), wire.MaxLeftPath), Reason: why})
 	}
 }
 
@@ -40,5 +41,5 @@ func leftWord(err error) string {
 	case errors.Is(err, unix.EXDEV):
 		return "a link on its way leads out"
 	}
-	return errorText(err)
+	return message.Of(err)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
@@ -27,7 +28,7 @@ const (
 )
 
 // serveList sends a directory, sorted by name, up to a limit.
-func (s *Server) serveList(c *conn, req *wire.Request) error {
+func (s *Server) serveList(c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err != nil {
 		return err
@@ -61,14 +62,14 @@ func (s *Server) serveList(c *conn, req *wire.Request) error {
 	}
 	fi := describe(baseOf(shown(p)), &st)
 	fi.Path = shown(p)
-	if err := c.send(wire.Reply, fi); err != nil {
+	if err := c.Send(wire.Reply, fi); err != nil {
 		return err
 	}
 	more, err := sendEntries(c, v, fd, names)
 	if err != nil {
 		return err
 	}
-	return c.send(wire.Done, wire.Listing{Truncated: truncated || more})
+	return c.Send(wire.Done, wire.Listing{Truncated: truncated || more})
 }
 
 // openListed runs within Do.
@@ -140,7 +141,7 @@ func first(names []string, limit int) ([]string, int) {
 // sendEntries looks at the names, in batches so that the view is not held for
 // long, and sends what it sees, up to a bound in bytes: more reports whether it was reached. What
 // was removed meanwhile is left out.
-func sendEntries(c *conn, v view.View, fd int, names []string) (more bool, err error) {
+func sendEntries(c *call.Conn, v view.View, fd int, names []string) (more bool, err error) {
 	b := []byte{'['}
 	sent := 0
 	flush := func() error {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/wire"
 )
 
@@ -120,7 +121,7 @@ func (l *logFile) rewrite(keep int64, at time.Time) bool {
 		return false
 	}
 	defer unix.Close(fd)
-	old, cut := fileAt(l.fd), fileAt(fd)
+	old, cut := descriptor.File(l.fd), descriptor.File(fd)
 	_, err = io.Copy(io.NewOffsetWriter(cut, 0), io.NewSectionReader(old, 0, l.first))
 	if err == nil {
 		_, err = cut.WriteAt(floorFrame(floor, at), l.floorAt)
@@ -148,7 +149,7 @@ func (l *logFile) rewrite(keep int64, at time.Time) bool {
 // frameFrom returns where the first frame on disk begins that is not before off.
 func (l *logFile) frameFrom(off int64) (int64, error) {
 	at := l.size
-	err := walk(fileAt(l.fd), l.floor, l.size, func(_ wire.Type, begin int64, _ int) bool {
+	err := walk(descriptor.File(l.fd), l.floor, l.size, func(_ wire.Type, begin int64, _ int) bool {
 		at = begin
 		return begin < off
 	})
@@ -156,20 +157,4 @@ func (l *logFile) frameFrom(off int64) (int64, error) {
 		at = l.size
 	}
 	return at, err
-}
-
-// WriteAt writes to a file by its descriptor.
-func (f fileAt) WriteAt(b []byte, off int64) (int, error) {
-	total := 0
-	for total < len(b) {
-		n, err := unix.Pwrite(int(f), b[total:], off+int64(total))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return total, err
-		}
-		total += n
-	}
-	return total, nil
 }

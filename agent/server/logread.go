@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -65,7 +67,7 @@ func (l *storedLog) read() error {
 	}
 	l.size = st.Size
 	var err error
-	if l.rec, l.first, err = wire.ReadLogStart(fileAt(l.fd), l.size); err != nil {
+	if l.rec, l.first, err = wire.ReadLogStart(descriptor.File(l.fd), l.size); err != nil {
 		return err
 	}
 	if l.readSealed() {
@@ -100,7 +102,7 @@ func (l *storedLog) readSealed() bool {
 
 // scan reads the whole log, up to its torn tail.
 func (l *storedLog) scan() {
-	found := wire.ScanLog(fileAt(l.fd), l.first, l.size)
+	found := wire.ScanLog(descriptor.File(l.fd), l.first, l.size)
 	l.end, l.rec.LastSeq = found.End, found.LastSeq
 	l.rec.State, l.rec.Result = wire.Exited, found.Result
 	if l.rec.Result == nil {
@@ -125,7 +127,7 @@ func readFrame(fd int, off, size int64) (f wire.LogFrame, next int64, err error)
 		return f, 0, io.ErrUnexpectedEOF
 	}
 	b := make([]byte, n)
-	if _, err := io.ReadFull(io.NewSectionReader(fileAt(fd), off+wire.HeaderLen, int64(n)), b); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(descriptor.File(fd), off+wire.HeaderLen, int64(n)), b); err != nil {
 		return f, 0, err
 	}
 	f, err = wire.ParseLog(t, b)
@@ -135,7 +137,7 @@ func readFrame(fd int, off, size int64) (f wire.LogFrame, next int64, err error)
 // peekFrame reads the header of the frame at off.
 func peekFrame(fd int, off int64) (wire.Type, int, error) {
 	var h [wire.HeaderLen]byte
-	if _, err := io.ReadFull(io.NewSectionReader(fileAt(fd), off, wire.HeaderLen), h[:]); err != nil {
+	if _, err := io.ReadFull(io.NewSectionReader(descriptor.File(fd), off, wire.HeaderLen), h[:]); err != nil {
 		return 0, 0, err
 	}
 	return frameHeader(h[:])
@@ -156,7 +158,7 @@ func seek(fd int, off, end, after int64) (int64, error) {
 	if after == 0 {
 		return off, nil
 	}
-	r := bufio.NewReaderSize(io.NewSectionReader(fileAt(fd), off, end-off), wire.MaxData)
+	r := bufio.NewReaderSize(io.NewSectionReader(descriptor.File(fd), off, end-off), wire.MaxData)
 	for off < end {
 		h, err := r.Peek(wire.LogHeaderLen)
 		if err != nil {
@@ -197,29 +199,8 @@ func seekTail(tail []byte, after int64) int64 {
 	}
 }
 
-// fileAt reads a file by its descriptor.
-type fileAt int
-
-func (f fileAt) ReadAt(b []byte, off int64) (int, error) {
-	total := 0
-	for total < len(b) {
-		n, err := unix.Pread(int(f), b[total:], off+int64(total))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return total, err
-		}
-		if n == 0 {
-			return total, io.EOF
-		}
-		total += n
-	}
-	return total, nil
-}
-
 func noProcess(id string) error {
-	return fault.New(fault.NotFound, "there is no process %q in this sandbox", clip(id, 80)).
+	return fault.New(fault.NotFound, "there is no process %q in this sandbox", message.Clip(id, 80)).
 		WithRemedy("list the processes; finished ones are kept for a while only")
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -143,7 +145,7 @@ func seekRecent(file io.ReaderAt, off, end, recent int64) (int64, error) {
 // ReadAt reads the log as it will be once all of it is on disk.
 func (l *logFile) ReadAt(b []byte, off int64) (n int, err error) {
 	if off < l.size {
-		if n, err = fileAt(l.fd).ReadAt(b[:min(int64(len(b)), l.size-off)], off); err != nil {
+		if n, err = descriptor.File(l.fd).ReadAt(b[:min(int64(len(b)), l.size-off)], off); err != nil {
 			return n, err
 		}
 	}
@@ -157,14 +159,14 @@ func (l *logFile) ReadAt(b []byte, off int64) (n int, err error) {
 // copyFrames sends whole frames of the log from off on, or from where its oldest ones
 // are by now, and gives where the next begins. It reads without the lock: but for what is let
 // go of, what is there never changes.
-func (p *process) copyFrames(c *conn, off int64) (int64, error) {
+func (p *process) copyFrames(c *call.Conn, off int64) (int64, error) {
 	p.mu.Lock()
 	fd, size := p.log.fd, p.log.size
 	off = max(off, p.log.floor)
 	p.mu.Unlock()
-	buf := p.srv.memory.get()
-	defer p.srv.memory.put(buf)
-	n, err := fileAt(fd).ReadAt(buf[:min(int64(len(buf)), size-off)], off)
+	buf := p.srv.memory.Get()
+	defer p.srv.memory.Put(buf)
+	n, err := descriptor.File(fd).ReadAt(buf[:min(int64(len(buf)), size-off)], off)
 	p.mu.Lock()
 	floor := p.log.floor
 	p.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -57,13 +59,13 @@ func (s *Server) move(ctx context.Context, req *wire.Request) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, unix.EEXIST) && !req.Overwrite:
-		return fault.New(fault.Exists, "move: %q exists already", clip(shown(to), 400)).WithRemedy("set overwrite, or choose another name")
+		return fault.New(fault.Exists, "move: %q exists already", message.Clip(shown(to), 400)).WithRemedy("set overwrite, or choose another name")
 	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST):
-		return fault.New(fault.State, "move: %q is a directory that is not empty", clip(shown(to), 400)).WithRemedy("remove it first")
+		return fault.New(fault.State, "move: %q is a directory that is not empty", message.Clip(shown(to), 400)).WithRemedy("remove it first")
 	case errors.Is(err, unix.EINVAL):
-		return fault.InvalidField("to", "%q is inside of %q", clip(shown(to), 400), clip(shown(from), 400))
+		return fault.InvalidField("to", "%q is inside of %q", message.Clip(shown(to), 400), message.Clip(shown(from), 400))
 	case errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOTDIR):
-		return fault.InvalidField("to", "%q and %q are not both directories, and one cannot replace the other", clip(shown(from), 400), clip(shown(to), 400))
+		return fault.InvalidField("to", "%q and %q are not both directories, and one cannot replace the other", message.Clip(shown(from), 400), message.Clip(shown(to), 400))
 	}
 	return fileFault(v, "move", from, err)
 }
@@ -72,7 +74,7 @@ func (s *Server) move(ctx context.Context, req *wire.Request) error {
 func (s *Server) openParent(field, p string) (int, string, error) {
 	dir, name := split(p)
 	if name == "" {
-		return -1, "", fault.InvalidField(field, "%q ends in no name", clip(shown(p), 400))
+		return -1, "", fault.InvalidField(field, "%q ends in no name", message.Clip(shown(p), 400))
 	}
 	fd, err := s.openDir(dir)
 	return fd, name, err
@@ -86,7 +88,7 @@ type mover struct {
 }
 
 func (m *mover) close() {
-	closeAll([]int{m.src, m.dst})
+	descriptor.CloseAll([]int{m.src, m.dst})
 }
 
 // rename renames a file. It runs within Do.
@@ -112,7 +114,7 @@ func (m *mover) copy(ctx context.Context) error {
 	}
 	if err := removeAny(ctx, m.v, m.src, m.from); err != nil {
 		return fault.Wrap(fault.State, err, "move: %q was copied to its new name, but could not be removed under the old one: %s",
-			wire.EscapeName(m.from), errorText(err)).WithRemedy("remove the old one")
+			wire.EscapeName(m.from), message.Of(err)).WithRemedy("remove the old one")
 	}
 	return nil
 }

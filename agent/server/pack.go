@@ -14,7 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -62,7 +65,7 @@ type packed struct {
 }
 
 // servePack sends a file or a tree as a tar archive.
-func (s *Server) servePack(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) servePack(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err != nil {
 		return err
@@ -88,10 +91,10 @@ func (s *Server) servePack(ctx context.Context, c *conn, req *wire.Request) erro
 	if err != nil {
 		return fileFault(v, "read", p, err)
 	}
-	defer closeAll([]int{top.fd})
+	defer descriptor.CloseAll([]int{top.fd})
 	fi := describe(baseOf(p), &top.st)
 	fi.Path, fi.Target = shown(p), wire.EscapeName(top.target)
-	if err := c.send(wire.Reply, fi); err != nil {
+	if err := c.Send(wire.Reply, fi); err != nil {
 		if dir != nil {
 			_ = dir.Close()
 		}
@@ -111,7 +114,7 @@ func (s *Server) servePack(ctx context.Context, c *conn, req *wire.Request) erro
 	if err != nil {
 		return fileFault(v, "read", p, err)
 	}
-	return c.send(wire.Done, k.sum)
+	return c.Send(wire.Done, k.sum)
 }
 
 // excludes reads patterns.
@@ -123,7 +126,7 @@ func excludes(patterns []string) ([]glob.Glob, error) {
 	for _, text := range patterns {
 		g, ok := glob.New(text)
 		if !ok || text == "" || len(text) > wire.MaxExcludeBytes {
-			return nil, fault.InvalidField("exclude", "%q is not a valid name pattern of at most %d bytes", clip(text, 80), wire.MaxExcludeBytes).
+			return nil, fault.InvalidField("exclude", "%q is not a valid name pattern of at most %d bytes", message.Clip(text, 80), wire.MaxExcludeBytes).
 				WithRemedy("write it as *.log, or with a slash for paths, as build/**")
 		}
 		all = append(all, g)
@@ -167,7 +170,7 @@ func (k *packer) open(p string, top *packed) (dir *os.File, err error) {
 		top.fd, top.st, err = k.s.openRegular(p, unix.O_RDONLY)
 		return nil, err
 	}
-	return nil, fault.InvalidField("path", "%q is %s, which an archive cannot hold", clip(shown(p), 400), kind(top.st.Mode))
+	return nil, fault.InvalidField("path", "%q is %s, which an archive cannot hold", message.Clip(shown(p), 400), kind(top.st.Mode))
 }
 
 // tree packs a directory and what is in it, and closes it. name is its name in the archive, full its
@@ -194,7 +197,7 @@ func (k *packer) tree(dir *os.File, name, full string, rel []string, st *unix.St
 		case readErr == io.EOF:
 			return nil
 		case readErr != nil:
-			return k.leave(name, "its rest: "+errorText(readErr))
+			return k.leave(name, "its rest: "+message.Of(readErr))
 		}
 	}
 }
@@ -203,7 +206,7 @@ func (k *packer) tree(dir *os.File, name, full string, rel []string, st *unix.St
 func (k *packer) entries(dir *os.File, name, full string, rel []string, found []packed) error {
 	defer func() {
 		for _, f := range found {
-			closeAll([]int{f.fd})
+			descriptor.CloseAll([]int{f.fd})
 		}
 	}()
 	for i := range found {
@@ -307,8 +310,8 @@ func (k *packer) entry(name string, f *packed) error {
 
 // content packs a file that is open. What is missing at its end, as it has become shorter, is zero.
 func (k *packer) content(name string, f *packed) error {
-	buf := k.s.memory.get()
-	defer k.s.memory.put(buf)
+	buf := k.s.memory.Get()
+	defer k.s.memory.Put(buf)
 	_ = unix.Fadvise(f.fd, 0, 0, unix.FADV_SEQUENTIAL)
 	short := ""
 	for off := int64(0); off < f.st.Size; {
@@ -319,7 +322,7 @@ func (k *packer) content(name string, f *packed) error {
 			case err == unix.EINTR:
 				continue
 			case err != nil:
-				short = errorText(err)
+				short = message.Of(err)
 			case n == 0:
 				short = "it became shorter while it was read"
 			}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -26,7 +27,7 @@ func (s *Server) absolute(field, escaped string) (string, error) {
 		return "", fault.InvalidField(field, "has %d bytes, over the bound of %d", len(p), wire.MaxPath)
 	}
 	if strings.IndexByte(p, 0) >= 0 {
-		return "", fault.InvalidField(field, "%q holds a NUL byte", clip(escaped, 200))
+		return "", fault.InvalidField(field, "%q holds a NUL byte", message.Clip(escaped, 200))
 	}
 	if p[0] != '/' {
 		p = s.o.Workspace + "/" + p
@@ -101,11 +102,11 @@ func (s *Server) workDir(cwd string) (int, error) {
 	case err == nil:
 		return fd, nil
 	case errors.Is(err, unix.ENOENT):
-		return -1, fault.InvalidField("cwd", "%q does not exist", clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
+		return -1, fault.InvalidField("cwd", "%q does not exist", message.Clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
 	case errors.Is(err, unix.ENOTDIR):
-		return -1, fault.InvalidField("cwd", "%q is not a directory", clip(cwd, 200))
+		return -1, fault.InvalidField("cwd", "%q is not a directory", message.Clip(cwd, 200))
 	}
-	return -1, fault.InvalidField("cwd", "%q cannot be entered: %s", clip(cwd, 200), errorText(err))
+	return -1, fault.InvalidField("cwd", "%q cannot be entered: %s", message.Clip(cwd, 200), message.Of(err))
 }
 
 // shown is a path as results and messages have it: clean and escaped.

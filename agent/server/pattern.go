@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -32,16 +33,16 @@ func newPattern(expr string, fold bool) (*pattern, error) {
 	}
 	tree, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", clip(expr, 80), err).
+		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", message.Clip(expr, 80), err).
 			WithRemedy(`it is in the syntax of RE2, without look-around and back references; a special character is taken literally with \ before it`)
 	}
 	if weight(tree) > maxProgram {
-		return nil, fault.InvalidField("pattern", "%q repeats too much", clip(expr, 80)).
+		return nil, fault.InvalidField("pattern", "%q repeats too much", message.Clip(expr, 80)).
 			WithRemedy("use * or + in place of high numbers in braces")
 	}
 	re, err := regexp.Compile(expr)
 	if err != nil {
-		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", clip(expr, 80), err)
+		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", message.Clip(expr, 80), err)
 	}
 	prefix, _ := re.LiteralPrefix()
 	return &pattern{re, []byte(prefix)}, nil

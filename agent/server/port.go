@@ -23,6 +23,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -63,7 +65,7 @@ const (
 // look waits for the right to read the lists of sockets, which one call at a time
 // has, and gives what ends it. It is net.ErrClosed when the caller has gone
 // meanwhile, noticed each lookTurn.
-func (s *Server) look(ctx context.Context, c *conn) (done func(), err error) {
+func (s *Server) look(ctx context.Context, c *call.Conn) (done func(), err error) {
 	for {
 		turn := time.NewTimer(lookTurn)
 		select {
@@ -88,7 +90,7 @@ func (s *Server) look(ctx context.Context, c *conn) (done func(), err error) {
 }
 
 // servePorts tells which sockets wait for others, and whose they are.
-func (s *Server) servePorts(ctx context.Context, c *conn) error {
+func (s *Server) servePorts(ctx context.Context, c *call.Conn) error {
 	found, truncated, err := s.ports(ctx, c)
 	if err != nil {
 		return err
@@ -97,11 +99,11 @@ func (s *Server) servePorts(ctx context.Context, c *conn) error {
 	for i := range found {
 		answer.Ports = append(answer.Ports, found[i].Port)
 	}
-	return c.answer(answer)
+	return c.Answer(answer)
 }
 
 // ports lists the first sockets that wait, and whose they are.
-func (s *Server) ports(ctx context.Context, c *conn) (found []socket, truncated bool, err error) {
+func (s *Server) ports(ctx context.Context, c *call.Conn) (found []socket, truncated bool, err error) {
 	done, err := s.look(ctx, c)
 	if err != nil {
 		return nil, false, err
@@ -290,7 +292,7 @@ func commandName(dir string) string {
 	if err != nil {
 		return ""
 	}
-	return clip(strings.ToValidUTF8(string(bytes.TrimSuffix(b, []byte("\n"))), "?"), wire.MaxPortText)
+	return message.Clip(strings.ToValidUTF8(string(bytes.TrimSuffix(b, []byte("\n"))), "?"), wire.MaxPortText)
 }
 
 // numbers lists the entries of a directory of the kernel's that are numbers.

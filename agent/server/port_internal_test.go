@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 )
@@ -113,7 +114,7 @@ func TestOneCallAtATimeLooksAndWhoeverLeftDoesNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer served.Close()
-	c := &conn{Conn: served, r: wire.NewReader(served)}
+	c := call.New(served)
 	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
 	done, err := s.look(t.Context(), c)
 	if err != nil {

@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -25,7 +27,7 @@ const dialPatience = 5 * time.Second
 
 // serveDial connects the caller with a port inside, and carries bytes until
 // both directions have ended or one of the two is gone.
-func (s *Server) serveDial(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveDial(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	if req.Port < 1 || req.Port > wire.MaxPort {
 		return fault.InvalidField("port", "%d is outside 1 to %d", req.Port, wire.MaxPort)
 	}
@@ -40,20 +42,20 @@ func (s *Server) serveDial(ctx context.Context, c *conn, req *wire.Request) erro
 		return err
 	}
 	defer port.Close()
-	if err := c.send(wire.Reply, struct{}{}); err != nil {
+	if err := c.Send(wire.Reply, struct{}{}); err != nil {
 		return err
 	}
 	j := &junction{c: c, port: port, sent: make(chan bool, 1)}
 	var in sync.WaitGroup
 	in.Go(j.inward)
 	defer in.Wait()
-	defer closeRead(c.Conn)
+	defer c.CloseRead()
 	return j.outward()
 }
 
 // dialPort connects to what listens on a port, on whichever of the sandbox's own
 // addresses. It is net.ErrClosed when the caller has gone meanwhile.
-func (s *Server) dialPort(ctx context.Context, c *conn, port int) (*portConn, error) {
+func (s *Server) dialPort(ctx context.Context, c *call.Conn, port int) (*portConn, error) {
 	tried := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	for _, addr := range tried {
 		if p, err := connect(ctx, addr, port); err == nil {
@@ -111,12 +113,12 @@ func dialFault(port int, err error) error {
 		return fault.Wrap(fault.Exhausted, err, "the sandbox has no more open files or memory for a connection to port %d", port).
 			WithRemedy("close some connections and try again")
 	}
-	return fault.Wrap(fault.Internal, err, "port %d cannot be reached: %s", port, errorText(err))
+	return fault.Wrap(fault.Internal, err, "port %d cannot be reached: %s", port, message.Of(err))
 }
 
 // junction carries bytes between a call and a port.
 type junction struct {
-	c    *conn
+	c    *call.Conn
 	port *portConn
 	sent chan bool // once: the caller's direction has ended; true: well
 }
@@ -126,7 +128,7 @@ type junction struct {
 func (j *junction) inward() {
 	broken := false
 	for {
-		b, err := j.c.data()
+		b, err := j.c.Data()
 		switch {
 		case err != nil:
 			_ = j.port.Close()
@@ -195,7 +197,7 @@ func hungUp(nc net.Conn) bool {
 // outlive it.
 func (j *junction) drain() {
 	for {
-		if _, _, err := j.c.r.Next(); err != nil {
+		if _, _, err := j.c.Next(); err != nil {
 			_ = j.port.Close()
 			return
 		}
@@ -233,7 +235,7 @@ func (j *junction) outward() error {
 			if !<-j.sent {
 				return net.ErrClosed // there is nobody to tell
 			}
-			return j.c.send(wire.Done, struct{}{})
+			return j.c.Send(wire.Done, struct{}{})
 		case err != nil:
 			return fault.Wrap(fault.Unavailable, err, "the program in the sandbox broke the connection off")
 		}

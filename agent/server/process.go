@@ -169,8 +169,8 @@ func (p *process) drain(st *stream, fd, budget int) (end, dry bool) {
 	if st.eof {
 		return true, false
 	}
-	buf := p.srv.memory.get()
-	defer p.srv.memory.put(buf)
+	buf := p.srv.memory.Get()
+	defer p.srv.memory.Put(buf)
 	for budget > 0 {
 		from := wire.LogHeaderLen
 		if st.redaction != nil {

@@ -8,7 +8,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -48,11 +51,11 @@ func checkRegular(fd int, p string, st *unix.Stat_t) error {
 	case unix.S_IFDIR:
 		return unix.EISDIR
 	}
-	return fault.InvalidField("path", "%q is %s; only regular files have content", clip(shown(p), 400), kind(st.Mode))
+	return fault.InvalidField("path", "%q is %s; only regular files have content", message.Clip(shown(p), 400), kind(st.Mode))
 }
 
 // serveRead sends a file, or a range of it.
-func (s *Server) serveRead(c *conn, req *wire.Request) error {
+func (s *Server) serveRead(c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err != nil {
 		return err
@@ -73,14 +76,14 @@ func (s *Server) serveRead(c *conn, req *wire.Request) error {
 	defer unix.Close(fd)
 	fi := describe(baseOf(p), &st)
 	fi.Path = shown(p)
-	buf := s.memory.get()
-	defer s.memory.put(buf)
+	buf := s.memory.Get()
+	defer s.memory.Put(buf)
 	return s.sendRange(c, fi, fd, buf[:], req.Offset, req.Length)
 }
 
 // sendRange sends the Reply, the bytes, and Done, in as few writes as they fit
 // in. What is appended to the file meanwhile is sent, too, if no length bounds it.
-func (s *Server) sendRange(c *conn, fi wire.FileInfo, fd int, buf []byte, off, length int64) error {
+func (s *Server) sendRange(c *call.Conn, fi wire.FileInfo, fd int, buf []byte, off, length int64) error {
 	head, err := wire.AppendJSON(nil, wire.Reply, fi)
 	if err != nil {
 		return err
@@ -99,7 +102,7 @@ func (s *Server) sendRange(c *conn, fi wire.FileInfo, fd int, buf []byte, off, l
 		if length > 0 && int64(len(room)) > left {
 			room = room[:left]
 		}
-		n, err := fileAt(fd).ReadAt(room, off)
+		n, err := descriptor.File(fd).ReadAt(room, off)
 		if n > 0 {
 			wire.PutHeader(buf[at:], wire.Data, n)
 			at += wire.HeaderLen + n
@@ -113,7 +116,7 @@ func (s *Server) sendRange(c *conn, fi wire.FileInfo, fd int, buf []byte, off, l
 			if _, werr := c.Write(buf[:at]); werr != nil {
 				return werr
 			}
-			return fault.Wrap(fault.Internal, err, "reading %q failed after %d bytes: %s", fi.Path, off, errorText(err))
+			return fault.Wrap(fault.Internal, err, "reading %q failed after %d bytes: %s", fi.Path, off, message.Of(err))
 		}
 		if _, err := c.Write(buf[:at]); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -32,7 +33,7 @@ func (s *Server) remove(ctx context.Context, req *wire.Request) error {
 	}
 	dir, name := split(p)
 	if name == "" {
-		return fault.InvalidField("path", "%q ends in no name", clip(shown(p), 400))
+		return fault.InvalidField("path", "%q ends in no name", message.Clip(shown(p), 400))
 	}
 	parent := -1
 	full := false // a directory that is not empty
@@ -51,7 +52,7 @@ func (s *Server) remove(ctx context.Context, req *wire.Request) error {
 	if full && req.Recursive {
 		err = removeTree(ctx, v, parent, name)
 	} else if full {
-		return fault.New(fault.State, "remove: the directory %q is not empty", clip(shown(p), 400)).
+		return fault.New(fault.State, "remove: the directory %q is not empty", message.Clip(shown(p), 400)).
 			WithRemedy("remove it with recursive set")
 	}
 	return fileFault(v, "remove", p, err)

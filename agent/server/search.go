@@ -16,7 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -42,7 +45,7 @@ func (e searchDone) Error() string { return "the search has ended: " + string(e)
 // search is one walk over a tree. It holds one descriptor for each level.
 type search struct {
 	ctx   context.Context
-	c     *conn
+	c     *call.Conn
 	v     view.View
 	glob  glob.Glob
 	find  *pattern // nil: files are listed
@@ -62,7 +65,7 @@ type search struct {
 
 // serveSearch looks for lines or files below a directory. Whatever is there,
 // it takes bounded time and memory, and leaves the tree through no link.
-func (s *Server) serveSearch(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveSearch(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err != nil {
 		return err
@@ -88,13 +91,13 @@ func (s *Server) serveSearch(ctx context.Context, c *conn, req *wire.Request) er
 	if err != nil {
 		return fileFault(v, "search", p, err)
 	}
-	buf := s.memory.get()
-	defer s.memory.put(buf)
+	buf := s.memory.Get()
+	defer s.memory.Put(buf)
 	x.ctx, x.c, x.v, x.buf = ctx, c, v, buf[:]
 	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
 	fi := describe(baseOf(shown(p)), &st)
 	fi.Path = shown(p)
-	if err := c.send(wire.Reply, fi); err != nil {
+	if err := c.Send(wire.Reply, fi); err != nil {
 		_ = unix.Close(fd)
 		return err
 	}
@@ -108,7 +111,7 @@ func (s *Server) serveSearch(ctx context.Context, c *conn, req *wire.Request) er
 	if err != nil {
 		return err
 	}
-	return c.send(wire.Done, x.sum)
+	return c.Send(wire.Done, x.sum)
 }
 
 // newSearch checks what is asked for.
@@ -135,7 +138,7 @@ func newSearch(r *wire.Search) (*search, error) {
 		x.glob, ok = glob.New(g)
 	}
 	if !ok {
-		return nil, fault.InvalidField("glob", "%q is not a valid name pattern of at most %d bytes", clip(r.Glob, 80), wire.MaxSearchPattern).
+		return nil, fault.InvalidField("glob", "%q is not a valid name pattern of at most %d bytes", message.Clip(r.Glob, 80), wire.MaxSearchPattern).
 			WithRemedy("like *.py or src/**/*.go; [ and { are taken literally with \\ before them")
 	}
 	if r.After != "" {
@@ -290,7 +293,7 @@ func (x *search) read(fd int, rel string) error {
 		if err := x.inTime(); err != nil {
 			return err
 		}
-		n, err := fileAt(fd).ReadAt(x.buf[held:], off)
+		n, err := descriptor.File(fd).ReadAt(x.buf[held:], off)
 		off += int64(n)
 		if x.sum.Bytes += int64(n); x.sum.Bytes > wire.MaxSearchBytes {
 			return searchDone(wire.EndedByBytes)

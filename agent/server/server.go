@@ -16,7 +16,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/buffer"
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/changed"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/server/watched"
@@ -93,7 +96,7 @@ type Server struct {
 	lists   chan struct{}  // held by the calls that make lists
 	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
-	memory  memory
+	memory  buffer.Pool
 	rest    idleTask // frees memory
 	spare   idleTask // ends threads
 	values  redactCache
@@ -201,11 +204,11 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
-	c := &conn{Conn: nc, r: wire.NewReader(nc)}
+	c := call.New(nc)
 	defer nc.Close()
 	if s.conns.Add(1) > maxConns {
 		s.conns.Add(-1)
-		c.fail(fault.New(fault.Exhausted, "the sandbox's agent has %d open connections, its bound", maxConns).
+		c.Fail(fault.New(fault.Exhausted, "the sandbox's agent has %d open connections, its bound", maxConns).
 			WithRemedy("close some followers and try again"))
 		return
 	}
@@ -215,10 +218,10 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = nc.Close() })
 	defer stop()
 	_ = nc.SetReadDeadline(time.Now().Add(requestPatience))
-	req, err := c.request()
+	req, err := c.Request()
 	if err != nil {
-		if !isCut(err) {
-			c.fail(err)
+		if !call.IsCut(err) {
+			c.Fail(err)
 		}
 		return
 	}
@@ -226,23 +229,23 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	switch req.Op {
 	case wire.OpStart, wire.OpStartMasked, wire.OpWrite, wire.OpUnpack: // they ask when all has come
 	default:
-		if c.gone() {
+		if c.Gone() {
 			return
 		}
 	}
 	if err := s.dispatch(ctx, c, req); err != nil {
-		c.fail(err)
+		c.Fail(err)
 	}
 }
 
 // dispatch runs one call. Its error is sent as a Failure.
-func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	switch req.Op {
 	case wire.OpPing:
 		s.mu.Lock()
 		n := len(s.procs) - len(s.unsealed)
 		s.mu.Unlock()
-		return c.answer(wire.Info{
+		return c.Answer(wire.Info{
 			Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n, Lacks: s.o.Lacks,
 			ClockMS: tree.Clock().Milliseconds(),
 		})
@@ -255,33 +258,33 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 		if err != nil {
 			return err
 		}
-		return c.answer(rec)
+		return c.Answer(rec)
 	case wire.OpProcesses:
 		return s.list(ctx, c, func() error { return s.serveProcesses(c, req) })
 	case wire.OpSignal:
-		return c.outcome(s.signal(req))
+		return c.Outcome(s.signal(req))
 	case wire.OpWait:
 		return s.serveWait(ctx, c, req)
 	case wire.OpInput, wire.OpLargeInput:
 		return s.serveInput(ctx, c, req)
 	case wire.OpLimitLogs:
-		return c.outcome(s.limitLogs(req))
+		return c.Outcome(s.limitLogs(req))
 	case wire.OpResize:
-		return c.outcome(s.resize(req.ID, req.Cols, req.Rows))
+		return c.Outcome(s.resize(req.ID, req.Cols, req.Rows))
 	case wire.OpKill:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
-		return c.outcome(s.kill(ctx, req.ID, req.Cause))
+		return c.Outcome(s.kill(ctx, req.ID, req.Cause))
 	case wire.OpShutdown:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
-		return c.outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond, req.Cause))
+		return c.Outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond, req.Cause))
 	case wire.OpSuspend:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
-		return c.outcome(s.suspend(ctx, req.Turn))
+		return c.Outcome(s.suspend(ctx, req.Turn))
 	case wire.OpContinue:
-		return c.outcome(s.proceed(req.Turn))
+		return c.Outcome(s.proceed(req.Turn))
 	case wire.OpPorts:
 		return s.servePorts(ctx, c)
 	case wire.OpDial:
@@ -291,7 +294,7 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpWrite:
 		return s.serveWrite(c, req)
 	case wire.OpPack:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
 		return s.stream(func() error { return s.servePack(ctx, c, req) })
 	case wire.OpUnpack:
@@ -301,25 +304,25 @@ func (s *Server) dispatch(ctx context.Context, c *conn, req *wire.Request) error
 	case wire.OpList:
 		return s.list(ctx, c, func() error { return s.serveList(c, req) })
 	case wire.OpSearch:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
 		return s.serveSearch(ctx, c, req)
 	case wire.OpMkdir:
-		return c.outcome(s.mkdir(req))
+		return c.Outcome(s.mkdir(req))
 	case wire.OpMove:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
-		return c.outcome(s.move(ctx, req))
+		return c.Outcome(s.move(ctx, req))
 	case wire.OpRemove:
-		ctx, done := c.until(ctx)
+		ctx, done := c.Until(ctx)
 		defer done()
-		return c.outcome(s.remove(ctx, req))
+		return c.Outcome(s.remove(ctx, req))
 	case wire.OpChanges:
 		return s.serveChanges(ctx, c, req)
 	case wire.OpWatch:
 		return s.serveWatch(ctx, c, req)
 	}
-	return fault.New(fault.Unsupported, "the sandbox's agent (version %s) does not know the operation %q", s.o.Version, clip(req.Op, 40)).
+	return fault.New(fault.Unsupported, "the sandbox's agent (version %s) does not know the operation %q", s.o.Version, message.Clip(req.Op, 40)).
 		WithRemedy("stop and start the sandbox, so that it gets the current agent")
 }
 
@@ -341,5 +344,5 @@ func (s *Server) view(user string) (view.View, error) {
 		}
 		return s.o.Root, nil
 	}
-	return nil, fault.InvalidField("user", "%q is not a user of this sandbox; it is \"sandbox\" or \"root\"", clip(user, 40))
+	return nil, fault.InvalidField("user", "%q is not a user of this sandbox; it is \"sandbox\" or \"root\"", message.Clip(user, 40))
 }

@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/fork"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -86,7 +88,7 @@ func (sp *spawn) run() (failed *spawnError) {
 		return failed
 	}
 	p.srv.raiseScore(p.pid)
-	closeAll(sp.child[:])
+	descriptor.CloseAll(sp.child[:])
 	_ = unix.Close(sp.dir)
 	sp.dir = -1
 	if sp.pidfd >= 0 {
@@ -140,9 +142,9 @@ func (sp *spawn) start() *spawnError {
 
 // drop lets go of what was made for a command that does not run. Twice is fine.
 func (sp *spawn) drop() {
-	closeAll(sp.child[:])
+	descriptor.CloseAll(sp.child[:])
 	last := [2]int{sp.dir, sp.master}
-	closeAll(last[:])
+	descriptor.CloseAll(last[:])
 	sp.dir, sp.master = -1, -1
 	p := sp.p
 	for i, st := range p.streams {
@@ -185,7 +187,7 @@ func (sp *spawn) exec(cmd fork.Command) *spawnError {
 			break
 		}
 	}
-	name := clip(cmd.Argv[0], 200)
+	name := message.Clip(cmd.Argv[0], 200)
 	switch {
 	case refused == unix.ENOENT && !strings.Contains(cmd.Argv[0], "/"):
 		return &spawnError{inside: true, code: exitNotFound, text: name + ": command not found"}
@@ -197,7 +199,7 @@ func (sp *spawn) exec(cmd fork.Command) *spawnError {
 		// Not of execve: the fork itself, or the step down to the user, was refused.
 		return outside(fault.Wrap(fault.Internal, refused, "the command could not be started"))
 	}
-	return &spawnError{inside: true, code: exitNotExecutable, text: name + ": cannot execute: " + errorText(refused)}
+	return &spawnError{inside: true, code: exitNotExecutable, text: name + ": cannot execute: " + message.Of(refused)}
 }
 
 // isThere reports whether a program's own file exists, as seen from dir.
@@ -312,15 +314,6 @@ func pipe(id view.Identity) (r, w int, err error) {
 		_ = unix.Fchown(fds[0], int(id.Credential.Uid), int(id.Credential.Gid))
 	}
 	return fds[0], fds[1], nil
-}
-
-func closeAll(fds []int) {
-	for i, fd := range fds {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-			fds[i] = -1
-		}
-	}
 }
 
 // shell is bash, or sh where there is none.

@@ -12,12 +12,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
 
 // serveStart answers a start: it starts the command and follows it.
-func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveStart(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	if err := s.checkStart(req.ID, req.Start); err != nil {
 		return err
 	}
@@ -30,9 +32,9 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 		return err
 	}
 	if req.Start.Held {
-		err = c.end()
+		err = c.End()
 	}
-	if err == nil && c.gone() {
+	if err == nil && c.Gone() {
 		err = net.ErrClosed
 	}
 	var p *process
@@ -45,7 +47,7 @@ func (s *Server) serveStart(ctx context.Context, c *conn, req *wire.Request) err
 	}
 	defer p.release()
 	off, unreadable := p.seek(0, 0)
-	if unreadable == nil && c.send(wire.Reply, p.snapshot()) == nil {
+	if unreadable == nil && c.Send(wire.Reply, p.snapshot()) == nil {
 		err := p.serve(ctx, c, off, req.Start.Lossless)
 		if t := req.Start.Terminal; t == nil || t.Stays {
 			return err
@@ -183,11 +185,11 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 
 // recordRoom is the most that the record of a command takes in its log.
 func recordRoom(st *wire.Start) int64 {
-	n := 1<<10 + spelled(st.Cwd) + spelled(clip(st.Shell, wire.MaxRecordText))
+	n := 1<<10 + spelled(st.Cwd) + spelled(message.Clip(st.Shell, wire.MaxRecordText))
 	left := wire.MaxRecordText
 	for _, a := range st.Argv {
 		if left > 0 {
-			n += spelled(clip(a, left)) + len(`"",`)
+			n += spelled(message.Clip(a, left)) + len(`"",`)
 			left -= len(a)
 		}
 	}

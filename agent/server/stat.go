@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/wire"
 )
 
@@ -73,7 +74,7 @@ func baseOf(p string) string {
 	return name
 }
 
-func (s *Server) serveStat(c *conn, req *wire.Request) error {
+func (s *Server) serveStat(c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (s *Server) serveStat(c *conn, req *wire.Request) error {
 	if err != nil {
 		return fileFault(v, "stat", p, err)
 	}
-	return c.answer(fi)
+	return c.Answer(fi)
 }
 
 // stat runs within Do.

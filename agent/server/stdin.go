@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -76,7 +77,7 @@ func (p *process) writeInTurn(ctx context.Context, b []byte) (int, error) {
 }
 
 // serveInput answers an input: it writes a piece to a streamed stdin.
-func (s *Server) serveInput(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveInput(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	in, most := req.Input, wire.MaxData
 	if req.Op == wire.OpLargeInput {
 		most = wire.MaxLargeInput
@@ -86,7 +87,7 @@ func (s *Server) serveInput(ctx context.Context, c *conn, req *wire.Request) err
 	}
 	piece := make([]byte, 0, in.Size)
 	for len(piece) < in.Size {
-		b, err := c.data()
+		b, err := c.Data()
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (s *Server) serveInput(ctx context.Context, c *conn, req *wire.Request) err
 	if err != nil {
 		return err
 	}
-	ctx, done := c.until(ctx)
+	ctx, done := c.Until(ctx)
 	defer done()
 	if in.PatienceMS > 0 {
 		var cancel context.CancelFunc
@@ -110,7 +111,7 @@ func (s *Server) serveInput(ctx context.Context, c *conn, req *wire.Request) err
 	if err != nil {
 		return err
 	}
-	return c.answer(taken)
+	return c.Answer(taken)
 }
 
 // input takes a piece as far as the program and ctx allow.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"sandpit.dev/agent/server/call"
 	"sandpit.dev/fault"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) stream(call func() error) error {
 }
 
 // list runs a call that makes a list, when it is its turn.
-func (s *Server) list(ctx context.Context, c *conn, call func() error) error {
+func (s *Server) list(ctx context.Context, c *call.Conn, call func() error) error {
 	select {
 	case s.lists <- struct{}{}:
 	default:
@@ -47,8 +48,8 @@ func (s *Server) list(ctx context.Context, c *conn, call func() error) error {
 }
 
 // awaitList waits for a turn, as long as the caller does.
-func (s *Server) awaitList(ctx context.Context, c *conn) error {
-	ctx, done := c.until(ctx)
+func (s *Server) awaitList(ctx context.Context, c *call.Conn) error {
+	ctx, done := c.Until(ctx)
 	defer done()
 	select {
 	case s.lists <- struct{}{}:

@@ -13,8 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/entry"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -62,7 +65,7 @@ type madeDir struct {
 }
 
 // serveUnpack takes a tar archive.
-func (s *Server) serveUnpack(ctx context.Context, c *conn, req *wire.Request) error {
+func (s *Server) serveUnpack(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	var p string
 	if err == nil {
@@ -92,7 +95,7 @@ func (s *Server) serveUnpack(ctx context.Context, c *conn, req *wire.Request) er
 	if err := u.sync(req.Sync); err != nil {
 		return fileFault(v, "write", p, err)
 	}
-	return c.answer(u.sum)
+	return c.Answer(u.sum)
 }
 
 // begin opens the directory. It runs within Do.
@@ -108,7 +111,7 @@ func (u *unpacker) begin(p string, parents bool) (err error) {
 }
 
 func (u *unpacker) close() {
-	closeAll([]int{u.top, u.parent})
+	descriptor.CloseAll([]int{u.top, u.parent})
 	for _, fd := range u.seen {
 		_ = unix.Close(fd)
 	}
@@ -167,7 +170,7 @@ func (u *unpacker) read(tr *tar.Reader, most int64) error {
 // notArchive is the error of bytes that are no tar archive; others are passed on.
 func notArchive(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, tar.ErrFieldTooLong) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fault.New(fault.Invalid, "the body is not a tar archive, or not a whole one: %s", clip(err.Error(), 200)).
+		return fault.New(fault.Invalid, "the body is not a tar archive, or not a whole one: %s", message.Clip(err.Error(), 200)).
 			WithRemedy("send what tar c writes, not compressed")
 	}
 	return err
@@ -271,7 +274,7 @@ func (u *unpacker) open(dir string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	closeAll([]int{u.parent})
+	descriptor.CloseAll([]int{u.parent})
 	u.parent, u.where = fd, dir
 	u.remember(fd)
 	return fd, nil
@@ -343,7 +346,7 @@ func (u *unpacker) sync(now bool) error {
 
 // dataReader reads the Data of an upload as a stream.
 type dataReader struct {
-	c    *conn
+	c    *call.Conn
 	rest []byte
 	end  bool
 }
@@ -353,7 +356,7 @@ func (r *dataReader) Read(p []byte) (int, error) {
 		if r.end {
 			return 0, io.EOF
 		}
-		b, err := r.c.data()
+		b, err := r.c.Data()
 		if err != nil {
 			return 0, err
 		}

@@ -36,8 +36,8 @@ func (u *unpacker) large(tr *tar.Reader, h *tar.Header, name string) error {
 }
 
 func (u *unpacker) content(fd int, r io.Reader, size int64) error {
-	buf := u.s.memory.get()
-	defer u.s.memory.put(buf)
+	buf := u.s.memory.Get()
+	defer u.s.memory.Put(buf)
 	if err := unix.Ftruncate(fd, size); err != nil {
 		return err
 	}

@@ -11,8 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/server/entry"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -31,7 +33,7 @@ func (u *unpacker) dir(parent int, name string, w *unpacked) error {
 	if errors.Is(err, unix.ENOTDIR) {
 		return fault.New(fault.Exists, "what is there is no directory")
 	}
-	closeAll([]int{fd})
+	descriptor.CloseAll([]int{fd})
 	return err
 }
 
@@ -77,17 +79,17 @@ func (u *unpacker) symlink(parent int, name string, h *tar.Header) error {
 func (u *unpacker) link(parent int, name, target string) error {
 	clean, why := entry.Path(target)
 	if why != "" {
-		return fault.New(fault.Invalid, "a link to %q: %s", clip(wire.EscapeName(target), 200), why)
+		return fault.New(fault.Invalid, "a link to %q: %s", message.Clip(wire.EscapeName(target), 200), why)
 	}
 	dir, from := path.Split(clean)
 	fd, err := beneath(u.top, path.Clean(dir))
 	if err != nil {
-		return fault.New(fault.Invalid, "a link to %q: %s", clip(wire.EscapeName(target), 200), leftWord(err))
+		return fault.New(fault.Invalid, "a link to %q: %s", message.Clip(wire.EscapeName(target), 200), leftWord(err))
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, from, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fault.New(fault.Invalid, "a link to %q, where no file is", clip(wire.EscapeName(target), 200))
+		return fault.New(fault.Invalid, "a link to %q, where no file is", message.Clip(wire.EscapeName(target), 200))
 	}
 	return u.place(parent, name, func(as string) error { return unix.Linkat(fd, from, parent, as, 0) })
 }

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
@@ -51,7 +53,7 @@ func tempName() string {
 }
 
 // serveWrite takes a file.
-func (s *Server) serveWrite(c *conn, req *wire.Request) error {
+func (s *Server) serveWrite(c *call.Conn, req *wire.Request) error {
 	v, err := s.view(req.User)
 	if err == nil {
 		err = checkMode(req.Mode)
@@ -70,7 +72,7 @@ func (s *Server) serveWrite(c *conn, req *wire.Request) error {
 	}
 	defer u.close()
 	err = u.receive(c, req.Size)
-	if err == nil && c.gone() {
+	if err == nil && c.Gone() {
 		err = net.ErrClosed
 	}
 	if err != nil {
@@ -91,21 +93,21 @@ func (s *Server) serveWrite(c *conn, req *wire.Request) error {
 	}
 	// Before the answer: who watches sees the close, and it belongs to this call.
 	u.close()
-	return c.answer(wire.Written{File: fi, Created: u.created})
+	return c.Answer(wire.Written{File: fi, Created: u.created})
 }
 
 // refuseUpload answers an upload with an error, and takes what the client goes
 // on to send, within bounds: a connection that is closed before that may
 // lose the answer.
-func (s *Server) refuseUpload(c *conn, err error) error {
-	if isCut(err) {
+func (s *Server) refuseUpload(c *call.Conn, err error) error {
+	if call.IsCut(err) {
 		return err
 	}
 	const most, patience = 64 << 20, 5 * time.Second
-	c.fail(err)
+	c.Fail(err)
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 	for taken := 0; taken < most; {
-		b, err := c.data()
+		b, err := c.Data()
 		if b == nil || err != nil {
 			break
 		}
@@ -214,7 +216,7 @@ func (u *upload) mayReplace(st *unix.Stat_t) error {
 	case unix.S_IFDIR:
 		return unix.EISDIR
 	default:
-		return fault.InvalidField("path", "%q is %s; only regular files can be written", clip(shown(u.path), 400), kind(st.Mode))
+		return fault.InvalidField("path", "%q is %s; only regular files can be written", message.Clip(shown(u.path), 400), kind(st.Mode))
 	}
 	// Opening it would tell, too; but on an overlay that copies the whole file.
 	return unix.Faccessat2(u.dir, u.name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
@@ -249,10 +251,10 @@ func (u *upload) reserve(size int64) error {
 }
 
 // receive writes what the client sends. It needs no view: the file is open.
-func (u *upload) receive(c *conn, size int64) error {
+func (u *upload) receive(c *call.Conn, size int64) error {
 	var got int64
 	for {
-		b, err := c.data()
+		b, err := c.Data()
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package call
 
 import (
 	"context"
@@ -9,23 +9,30 @@ import (
 	"io"
 	"net"
 	"syscall"
-	"unicode/utf8"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
 
-// conn is one call. Its methods are for the one goroutine that serves it, but
-// for reading, which watch may do beside it.
-type conn struct {
+// Conn is one call. Its methods are for the one goroutine that serves it, but
+// for reading, which Until may do beside it.
+type Conn struct {
 	net.Conn
 	r *wire.Reader
 }
 
-// request reads what a call begins with.
-func (c *conn) request() (*wire.Request, error) {
+// New returns the call that comes by nc.
+func New(nc net.Conn) *Conn { return &Conn{Conn: nc, r: wire.NewReader(nc)} }
+
+// Next reads a frame. Its bytes hold until the next call.
+func (c *Conn) Next() (wire.Type, []byte, error) { return c.r.Next() }
+
+// Request reads what a call begins with.
+func (c *Conn) Request() (*wire.Request, error) {
 	t, p, err := c.r.Next()
 	if err != nil {
 		return nil, asMalformed(err)
@@ -60,8 +67,8 @@ func (c *conn) request() (*wire.Request, error) {
 	return req, nil
 }
 
-// data reads the next piece of an upload; nil at its end. The bytes hold until the next call.
-func (c *conn) data() ([]byte, error) {
+// Data reads the next piece of an upload; nil at its end. The bytes hold until the next call.
+func (c *Conn) Data() ([]byte, error) {
 	for {
 		t, p, err := c.r.Next()
 		switch {
@@ -78,8 +85,8 @@ func (c *conn) data() ([]byte, error) {
 	}
 }
 
-// end reads the End that a held start waits for.
-func (c *conn) end() error {
+// End reads the End that a held start waits for.
+func (c *Conn) End() error {
 	for {
 		t, _, err := c.r.Next()
 		switch {
@@ -93,8 +100,8 @@ func (c *conn) end() error {
 	}
 }
 
-// send writes one frame.
-func (c *conn) send(t wire.Type, v any) error {
+// Send writes one frame.
+func (c *Conn) Send(t wire.Type, v any) error {
 	b, err := wire.AppendJSON(nil, t, v)
 	if err != nil {
 		return err
@@ -103,8 +110,8 @@ func (c *conn) send(t wire.Type, v any) error {
 	return err
 }
 
-// answer sends a Reply and an empty Done in one piece.
-func (c *conn) answer(v any) error {
+// Answer sends a Reply and an empty Done in one piece.
+func (c *Conn) Answer(v any) error {
 	b, err := wire.AppendJSON(nil, wire.Reply, v)
 	if err != nil {
 		return err
@@ -113,9 +120,9 @@ func (c *conn) answer(v any) error {
 	return nil
 }
 
-// conclude sends the last frames of a log and the Done after them in one piece: who
+// Conclude sends the last frames of a log and the Done after them in one piece: who
 // waits for the result is woken once.
-func (c *conn) conclude(rest []byte, e wire.Ending) error {
+func (c *Conn) Conclude(rest []byte, e wire.Ending) error {
 	b, err := wire.AppendJSON(rest, wire.Done, e)
 	if err != nil {
 		return err
@@ -124,17 +131,17 @@ func (c *conn) conclude(rest []byte, e wire.Ending) error {
 	return err
 }
 
-// outcome answers a call that has nothing to tell.
-func (c *conn) outcome(err error) error {
+// Outcome answers a call that has nothing to tell.
+func (c *Conn) Outcome(err error) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(struct{}{})
+	return c.Answer(struct{}{})
 }
 
-// fail sends err as the last frame, as far as its words are for the caller.
-func (c *conn) fail(err error) {
-	if isCut(err) {
+// Fail sends err as the last frame, as far as its words are for the caller.
+func (c *Conn) Fail(err error) {
+	if IsCut(err) {
 		return
 	}
 	e := fault.As(err)
@@ -142,12 +149,12 @@ func (c *conn) fail(err error) {
 	if e.Code == fault.Internal && e.Err != nil {
 		msg = e.Error() // the server logs it; it decides what its callers see
 	}
-	_ = c.send(wire.Failure, wire.Error{Code: string(e.Code), Message: clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk})
+	_ = c.Send(wire.Failure, wire.Error{Code: string(e.Code), Message: message.Clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk})
 }
 
-// until returns a context that ends when the client goes away. It reads the
+// Until returns a context that ends when the client goes away. It reads the
 // connection, so nothing else may. done waits for that reading to end.
-func (c *conn) until(parent context.Context) (ctx context.Context, done func()) {
+func (c *Conn) Until(parent context.Context) (ctx context.Context, done func()) {
 	ctx, cancel := context.WithCancel(parent)
 	ended := make(chan struct{})
 	go func() {
@@ -161,18 +168,18 @@ func (c *conn) until(parent context.Context) (ctx context.Context, done func()) 
 	}()
 	return ctx, func() {
 		cancel()
-		closeRead(c.Conn)
+		c.CloseRead()
 		<-ended
 	}
 }
 
-// closeRead ends a Read that is blocked in another goroutine, and leaves the
+// CloseRead ends a Read that is blocked in another goroutine, and leaves the
 // other direction as it is.
-func closeRead(nc net.Conn) { _ = nc.SetReadDeadline(longAgo) }
+func (c *Conn) CloseRead() { _ = c.SetReadDeadline(longAgo) }
 
-// gone reports whether the client has closed its end, though what it sent is still to be
+// Gone reports whether the client has closed its end, though what it sent is still to be
 // read: one that gave up on an agent that was stopped was told that its call failed.
-func (c *conn) gone() bool {
+func (c *Conn) Gone() bool {
 	if g, ok := c.Conn.(interface{ Gone() bool }); ok { // one that has no descriptor
 		return g.Gone()
 	}
@@ -193,8 +200,10 @@ func (c *conn) gone() bool {
 	return gone
 }
 
-// isCut reports whether the connection failed, so that no answer can be sent.
-func isCut(err error) bool {
+var longAgo = time.Unix(1, 0)
+
+// IsCut reports whether the connection failed, so that no answer can be sent.
+func IsCut(err error) bool {
 	if _, told := errors.AsType[*fault.Error](err); told {
 		return false // whatever is in it
 	}
@@ -207,15 +216,4 @@ func asMalformed(err error) error {
 		return fault.New(fault.Malformed, "%s", fe.Error())
 	}
 	return err
-}
-
-// clip shortens s for a message, on a character's border.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }
