@@ -35,7 +35,7 @@ func (s *Server) everything() dirs.Root {
 
 // serveChanges looks at a directory twice, and tells the difference.
 func (s *Server) serveChanges(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	p, err := s.absolute("path", req.Path)
+	p, err := s.files.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (s *Server) serveChanges(ctx context.Context, c *call.Conn, req *wire.Reque
 
 // serveWatch sends changes as they happen.
 func (s *Server) serveWatch(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	p, err := s.absolute("path", req.Path)
+	p, err := s.files.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}

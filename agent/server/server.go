@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/agent/server/buffer"
 	"sandpit.dev/agent/server/call"
 	"sandpit.dev/agent/server/changed"
+	"sandpit.dev/agent/server/files"
 	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/server/view"
@@ -94,7 +95,6 @@ type Server struct {
 	looking chan struct{}  // held by the one call that reads the lists of sockets
 	streams atomic.Int64   // see stream
 	lists   chan struct{}  // held by the calls that make lists
-	seeking chan struct{}  // held by the one call that searches a tree
 	work    sync.WaitGroup // every goroutine that is not a connection's
 	memory  buffer.Pool
 	rest    idleTask // frees memory
@@ -102,7 +102,7 @@ type Server struct {
 	values  redactCache
 	budget  budget
 	pause   suspension
-	syncer  syncer
+	files   *files.Service
 	sockets socketWatch
 	changed *changed.Tracker
 	watched *watched.Hub
@@ -141,16 +141,19 @@ func New(o Options) *Server {
 	s := &Server{
 		o: o, logDir: int(o.Log.Fd()),
 		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
-		seeking: make(chan struct{}, 1), lists: make(chan struct{}, maxLists),
+		lists: make(chan struct{}, maxLists),
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
-	s.syncer.srv = s
-	s.changed, s.watched = changed.New(s.everything()), watched.New(s.everything(), func(fn func()) { s.work.Go(fn) })
+	s.ctx, s.end = context.WithCancel(context.Background())
+	begin := s.work.Go
+	s.files = files.New(files.Options{
+		Dir: o.Dir, Workspace: o.Workspace, View: s.view, Buffers: &s.memory, Go: begin, Done: s.ctx.Done(), Logger: o.Logger,
+	})
+	s.changed, s.watched = changed.New(s.everything()), watched.New(s.everything(), begin)
 	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
 	s.rest = idleTask{burst: memoryBurst, quiet: memoryQuiet, do: func() bool { debug.FreeOSMemory(); return true }}
 	s.spare = idleTask{burst: 1, quiet: threadsQuiet, do: s.trimThreads}
-	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
 
@@ -290,33 +293,33 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 	case wire.OpDial:
 		return s.serveDial(ctx, c, req)
 	case wire.OpRead:
-		return s.stream(func() error { return s.serveRead(c, req) })
+		return s.stream(func() error { return s.files.Read(c, req) })
 	case wire.OpWrite:
-		return s.serveWrite(c, req)
+		return s.files.Write(c, req)
 	case wire.OpPack:
 		ctx, done := c.Until(ctx)
 		defer done()
-		return s.stream(func() error { return s.servePack(ctx, c, req) })
+		return s.stream(func() error { return s.files.Pack(ctx, c, req) })
 	case wire.OpUnpack:
-		return s.stream(func() error { return s.serveUnpack(ctx, c, req) })
+		return s.stream(func() error { return s.files.Unpack(ctx, c, req) })
 	case wire.OpStat:
-		return s.serveStat(c, req)
+		return s.files.Stat(c, req)
 	case wire.OpList:
-		return s.list(ctx, c, func() error { return s.serveList(c, req) })
+		return s.list(ctx, c, func() error { return s.files.List(c, req) })
 	case wire.OpSearch:
 		ctx, done := c.Until(ctx)
 		defer done()
-		return s.serveSearch(ctx, c, req)
+		return s.files.Search(ctx, c, req)
 	case wire.OpMkdir:
-		return c.Outcome(s.mkdir(req))
+		return c.Outcome(s.files.Mkdir(req))
 	case wire.OpMove:
 		ctx, done := c.Until(ctx)
 		defer done()
-		return c.Outcome(s.move(ctx, req))
+		return c.Outcome(s.files.Move(ctx, req))
 	case wire.OpRemove:
 		ctx, done := c.Until(ctx)
 		defer done()
-		return c.Outcome(s.remove(ctx, req))
+		return c.Outcome(s.files.Remove(ctx, req))
 	case wire.OpChanges:
 		return s.serveChanges(ctx, c, req)
 	case wire.OpWatch:

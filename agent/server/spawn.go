@@ -377,3 +377,24 @@ func candidates(name string, env []string) func(yield func(string) bool) {
 		}
 	}
 }
+
+// workDir opens a command's working directory, and checks that it may be entered.
+// The child enters the descriptor: the path may lead elsewhere by then, when
+// descriptors of the agent's are still open in the child. It runs within Do.
+func (s *Server) workDir(cwd string) (int, error) {
+	fd, err := s.files.Open(cwd, unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		if err = unix.Faccessat2(fd, ".", unix.X_OK, unix.AT_EACCESS); err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	switch {
+	case err == nil:
+		return fd, nil
+	case errors.Is(err, unix.ENOENT):
+		return -1, fault.InvalidField("cwd", "%q does not exist", message.Clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
+	case errors.Is(err, unix.ENOTDIR):
+		return -1, fault.InvalidField("cwd", "%q is not a directory", message.Clip(cwd, 200))
+	}
+	return -1, fault.InvalidField("cwd", "%q cannot be entered: %s", message.Clip(cwd, 200), message.Of(err))
+}

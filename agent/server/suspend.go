@@ -64,7 +64,7 @@ func (u *suspension) leave() {
 // is being started, or with ctx's error; then the suspension holds all the same. An older turn than that of
 // the last call has no effect: whoever sent it gave up on it.
 func (s *Server) suspend(ctx context.Context, turn int64) error {
-	s.syncer.now() // a frozen agent cannot
+	s.files.SyncNow() // a frozen agent cannot
 	u := &s.pause
 	u.mu.Lock()
 	if turn < u.turn {

@@ -28,6 +28,7 @@ var tests = []compiled{
 	{told.Test{Name: "steer", Run: ".", Minutes: 5}, "linux/steer"},
 	{told.Test{Name: "agent", Run: ".", Minutes: 20}, "agent/server"},
 	{told.Test{Name: "view", Run: ".", Minutes: 5}, "agent/server/view"},
+	{told.Test{Name: "files", Run: ".", Minutes: 5}, "agent/server/files"},
 	{told.Test{Name: "native", Run: "^TestConformance", Minutes: 60}, "runtime/native"},
 }
 

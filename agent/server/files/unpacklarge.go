@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"archive/tar"
@@ -36,8 +36,8 @@ func (u *unpacker) large(tr *tar.Reader, h *tar.Header, name string) error {
 }
 
 func (u *unpacker) content(fd int, r io.Reader, size int64) error {
-	buf := u.s.memory.Get()
-	defer u.s.memory.Put(buf)
+	buf := u.s.o.Buffers.Get()
+	defer u.s.o.Buffers.Put(buf)
 	if err := unix.Ftruncate(fd, size); err != nil {
 		return err
 	}

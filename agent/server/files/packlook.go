@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"errors"
@@ -70,7 +70,7 @@ func (k *packer) stat(dir int, full string, f *packed) error {
 		return nil
 	}
 	if k.follow {
-		look, err := k.s.open(full+"/"+f.name, unix.O_PATH)
+		look, err := k.s.Open(full+"/"+f.name, unix.O_PATH)
 		if err != nil {
 			return err
 		}

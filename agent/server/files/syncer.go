@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"sync"
@@ -23,9 +23,9 @@ const (
 )
 
 // syncer brings files to the disk behind the answers to their uploads. It has one goroutine,
-// of the Server's, while files wait.
+// of its owner's, while files wait.
 type syncer struct {
-	srv *Server
+	o *Options
 
 	mu      sync.Mutex
 	waiting map[uint64]*unsynced // by file system; nil: there is no goroutine
@@ -55,7 +55,7 @@ func (y *syncer) put(dev uint64, fd int, whole bool) {
 	defer y.mu.Unlock()
 	if y.waiting == nil {
 		y.waiting = make(map[uint64]*unsynced)
-		y.srv.work.Go(y.run)
+		y.o.Go(y.run)
 	}
 	u := y.waiting[dev]
 	switch {
@@ -76,13 +76,13 @@ func (y *syncer) put(dev uint64, fd int, whole bool) {
 	}
 }
 
-// run brings what waits to the disk until nothing does, or the Server is closed.
+// run brings what waits to the disk until nothing does, or Done is closed.
 func (y *syncer) run() {
 	for {
 		timer := time.NewTimer(syncAfter)
 		select {
 		case <-timer.C:
-		case <-y.srv.ctx.Done():
+		case <-y.o.Done:
 			timer.Stop()
 		}
 		y.mu.Lock()
@@ -112,7 +112,7 @@ func (y *syncer) now() {
 func (y *syncer) sync(waiting map[uint64]*unsynced) {
 	for _, u := range waiting {
 		if err := u.sync(); err != nil {
-			y.srv.o.Logger.Error("uploads are not on the disk yet", "error", err)
+			y.o.Logger.Error("uploads are not on the disk yet", "error", err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"time"
@@ -74,12 +74,13 @@ func baseOf(p string) string {
 	return name
 }
 
-func (s *Server) serveStat(c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Stat tells what a name is, and follows no link.
+func (s *Service) Stat(c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *Server) serveStat(c *call.Conn, req *wire.Request) error {
 }
 
 // stat runs within Do.
-func (s *Server) stat(p string) (wire.FileInfo, error) {
+func (s *Service) stat(p string) (wire.FileInfo, error) {
 	dir, name := split(p)
 	fd, err := s.openDir(dir)
 	if err != nil {

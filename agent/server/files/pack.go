@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"archive/tar"
@@ -38,9 +38,9 @@ const (
 )
 
 // packer writes a tree as a tar archive, with the rights of the view's user. It works through
-// open directories, so that a tree that others change meanwhile leads it nowhere else.
+// Open directories, so that a tree that others change meanwhile leads it nowhere else.
 type packer struct {
-	s       *Server
+	s       *Service
 	ctx     context.Context
 	v       view.View
 	tw      *tar.Writer
@@ -64,13 +64,13 @@ type packed struct {
 	why    string // it is left out
 }
 
-// servePack sends a file or a tree as a tar archive.
-func (s *Server) servePack(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Pack sends a file or a tree as a tar archive.
+func (s *Service) Pack(ctx context.Context, c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func excludes(patterns []string) ([]glob.Glob, error) {
 	return all, nil
 }
 
-// open opens what is packed: dir is set for a directory. A link at the end of the path is
+// Open opens what is packed: dir is set for a directory. A link at the end of the path is
 // packed as such, unless links are followed or the path ends in a slash or a dot. It runs within Do.
 func (k *packer) open(p string, top *packed) (dir *os.File, err error) {
 	_, name := split(p)
@@ -145,7 +145,7 @@ func (k *packer) open(p string, top *packed) (dir *os.File, err error) {
 	if name != "" && !k.follow && p[len(p)-1] != '/' {
 		flags |= unix.O_NOFOLLOW
 	}
-	look, err := k.s.open(p, flags)
+	look, err := k.s.Open(p, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -310,8 +310,8 @@ func (k *packer) entry(name string, f *packed) error {
 
 // content packs a file that is open. What is missing at its end, as it has become shorter, is zero.
 func (k *packer) content(name string, f *packed) error {
-	buf := k.s.memory.Get()
-	defer k.s.memory.Put(buf)
+	buf := k.s.o.Buffers.Get()
+	defer k.s.o.Buffers.Put(buf)
 	_ = unix.Fadvise(f.fd, 0, 0, unix.FADV_SEQUENTIAL)
 	short := ""
 	for off := int64(0); off < f.st.Size; {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"bytes"
@@ -63,14 +63,14 @@ type search struct {
 	items   []byte
 }
 
-// serveSearch looks for lines or files below a directory. Whatever is there,
+// Search looks for lines or files below a directory. Whatever is there,
 // it takes bounded time and memory, and leaves the tree through no link.
-func (s *Server) serveSearch(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (s *Server) serveSearch(ctx context.Context, c *call.Conn, req *wire.Reques
 	if err != nil {
 		return fileFault(v, "search", p, err)
 	}
-	buf := s.memory.Get()
-	defer s.memory.Put(buf)
+	buf := s.o.Buffers.Get()
+	defer s.o.Buffers.Put(buf)
 	x.ctx, x.c, x.v, x.buf = ctx, c, v, buf[:]
 	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
 	fi := describe(baseOf(shown(p)), &st)

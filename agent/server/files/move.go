@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"context"
@@ -16,19 +16,19 @@ import (
 	"sandpit.dev/fault"
 )
 
-// move answers a move. Within one file system it is a rename. Between two (the
+// Move answers a move. Within one file system it is a rename. Between two (the
 // workspace and /tmp, for example, are two to the user) a complete copy
 // takes the new name at once, and then the old one is removed.
-func (s *Server) move(ctx context.Context, req *wire.Request) error {
-	v, err := s.view(req.User)
+func (s *Service) Move(ctx context.Context, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	from, err := s.absolute("path", req.Path)
+	from, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
-	to, err := s.absolute("to", req.To)
+	to, err := s.Absolute("to", req.To)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *Server) move(ctx context.Context, req *wire.Request) error {
 }
 
 // openParent opens a path's directory. It runs within Do.
-func (s *Server) openParent(field, p string) (int, string, error) {
+func (s *Service) openParent(field, p string) (int, string, error) {
 	dir, name := split(p)
 	if name == "" {
 		return -1, "", fault.InvalidField(field, "%q ends in no name", message.Clip(shown(p), 400))

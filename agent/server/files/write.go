@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"errors"
@@ -52,15 +52,15 @@ func tempName() string {
 	return tempPrefix + string(b[:])
 }
 
-// serveWrite takes a file.
-func (s *Server) serveWrite(c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Write takes a file.
+func (s *Service) Write(c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err == nil {
 		err = checkMode(req.Mode)
 	}
 	var p string
 	if err == nil {
-		p, err = s.absolute("path", req.Path)
+		p, err = s.Absolute("path", req.Path)
 	}
 	if err != nil {
 		return s.refuseUpload(c, err)
@@ -99,7 +99,7 @@ func (s *Server) serveWrite(c *call.Conn, req *wire.Request) error {
 // refuseUpload answers an upload with an error, and takes what the client goes
 // on to send, within bounds: a connection that is closed before that may
 // lose the answer.
-func (s *Server) refuseUpload(c *call.Conn, err error) error {
+func (s *Service) refuseUpload(c *call.Conn, err error) error {
 	if call.IsCut(err) {
 		return err
 	}
@@ -124,7 +124,7 @@ func checkMode(mode uint32) error {
 }
 
 // beginUpload opens what is needed. It runs within Do.
-func (s *Server) beginUpload(v view.View, p string, req *wire.Request) (*upload, error) {
+func (s *Service) beginUpload(v view.View, p string, req *wire.Request) (*upload, error) {
 	u := &upload{dir: -1, fd: -1, written: -1}
 	if err := s.resolveUpload(u, p, req.Parents); err != nil {
 		u.close()
@@ -167,7 +167,7 @@ func (s *Server) beginUpload(v view.View, p string, req *wire.Request) (*upload,
 const maxLinks = 40
 
 // resolveUpload finds the directory and the name that p finally leads to.
-func (s *Server) resolveUpload(u *upload, p string, parents bool) error {
+func (s *Service) resolveUpload(u *upload, p string, parents bool) error {
 	for range maxLinks {
 		if p[len(p)-1] == '/' {
 			return unix.EISDIR

@@ -1,12 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -17,12 +19,8 @@ import (
 func TestSyncerLetsGoOfFiles(t *testing.T) {
 	for _, n := range []int{1, syncFiles, 3 * syncFiles} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
-			log, err := os.Open(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer log.Close()
-			s := New(Options{Log: log})
+			var work sync.WaitGroup
+			s := New(Options{Go: work.Go, Logger: slog.New(slog.DiscardHandler)})
 			dir := t.TempDir()
 			var fds []int
 			for i := range n {
@@ -51,7 +49,7 @@ func TestSyncerLetsGoOfFiles(t *testing.T) {
 				}
 				s.syncer.mu.Unlock()
 			}
-			s.work.Wait()
+			work.Wait()
 			for _, fd := range fds {
 				if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != unix.EBADF {
 					t.Errorf("descriptor %d: %v, want it closed", fd, err)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"io"
@@ -19,8 +19,8 @@ import (
 // openRegular opens a regular file for its data. It looks before it opens, as
 // opening a device or a fifo may do something, and again after, as what
 // the name leads to may have been changed in between. It runs within Do.
-func (s *Server) openRegular(p string, flags int) (fd int, st unix.Stat_t, err error) {
-	look, err := s.open(p, unix.O_PATH)
+func (s *Service) openRegular(p string, flags int) (fd int, st unix.Stat_t, err error) {
+	look, err := s.Open(p, unix.O_PATH)
 	if err != nil {
 		return -1, st, err
 	}
@@ -29,7 +29,7 @@ func (s *Server) openRegular(p string, flags int) (fd int, st unix.Stat_t, err e
 	if err != nil {
 		return -1, st, err
 	}
-	fd, err = s.open(p, flags|unix.O_NONBLOCK)
+	fd, err = s.Open(p, flags|unix.O_NONBLOCK)
 	if err != nil {
 		return -1, st, err
 	}
@@ -54,13 +54,13 @@ func checkRegular(fd int, p string, st *unix.Stat_t) error {
 	return fault.InvalidField("path", "%q is %s; only regular files have content", message.Clip(shown(p), 400), kind(st.Mode))
 }
 
-// serveRead sends a file, or a range of it.
-func (s *Server) serveRead(c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Read sends a file, or a range of it.
+func (s *Service) Read(c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -76,14 +76,14 @@ func (s *Server) serveRead(c *call.Conn, req *wire.Request) error {
 	defer unix.Close(fd)
 	fi := describe(baseOf(p), &st)
 	fi.Path = shown(p)
-	buf := s.memory.Get()
-	defer s.memory.Put(buf)
+	buf := s.o.Buffers.Get()
+	defer s.o.Buffers.Put(buf)
 	return s.sendRange(c, fi, fd, buf[:], req.Offset, req.Length)
 }
 
 // sendRange sends the Reply, the bytes, and Done, in as few writes as they fit
 // in. What is appended to the file meanwhile is sent, too, if no length bounds it.
-func (s *Server) sendRange(c *call.Conn, fi wire.FileInfo, fd int, buf []byte, off, length int64) error {
+func (s *Service) sendRange(c *call.Conn, fi wire.FileInfo, fd int, buf []byte, off, length int64) error {
 	head, err := wire.AppendJSON(nil, wire.Reply, fi)
 	if err != nil {
 		return err

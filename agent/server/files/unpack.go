@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"archive/tar"
@@ -35,7 +35,7 @@ const (
 // the rights of the view's user. Each name is resolved beneath that directory by the kernel, so that no
 // link leads out of it, whether it was there, came in the archive or is put there meanwhile.
 type unpacker struct {
-	s      *Server
+	s      *Service
 	ctx    context.Context
 	v      view.View
 	owners bool
@@ -64,12 +64,12 @@ type madeDir struct {
 	*tar.Header
 }
 
-// serveUnpack takes a tar archive.
-func (s *Server) serveUnpack(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Unpack takes a tar archive.
+func (s *Service) Unpack(ctx context.Context, c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	var p string
 	if err == nil {
-		p, err = s.absolute("path", req.Path)
+		p, err = s.Absolute("path", req.Path)
 	}
 	if err != nil {
 		return s.refuseUpload(c, err)
@@ -259,7 +259,7 @@ func (u *unpacker) make(w *unpacked) error {
 	return u.finish(parent, fd, tmp, name, w.Header)
 }
 
-// open opens a directory below the top, and keeps it until the next: most entries stand in the
+// Open opens a directory below the top, and keeps it until the next: most entries stand in the
 // directory of the one before. One that no entry named is made. It runs within Do.
 func (u *unpacker) open(dir string) (int, error) {
 	if u.parent >= 0 && u.where == dir {

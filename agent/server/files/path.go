@@ -1,10 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
-	"errors"
 	"path"
 	"strings"
 
@@ -16,9 +15,9 @@ import (
 	"sandpit.dev/fault"
 )
 
-// absolute returns the bytes of a path as a request has it, absolute. It does not
+// Absolute returns the bytes of a path as a request has it, absolute. It does not
 // clean it: what ".." means after a link is the kernel's to say.
-func (s *Server) absolute(field, escaped string) (string, error) {
+func (s *Service) Absolute(field, escaped string) (string, error) {
 	p := wire.UnescapeName(escaped)
 	if p == "" {
 		return "", fault.InvalidField(field, "is empty")
@@ -50,9 +49,9 @@ func split(p string) (dir, name string) {
 	return dir, name
 }
 
-// open opens a path as a program of the view's user would, but through no magic
+// Open opens a path as a program of the view's user would, but through no magic
 // link and, where the server's root is not "/", not out of it. It runs within Do.
-func (s *Server) open(p string, flags int) (int, error) {
+func (s *Service) Open(p string, flags int) (int, error) {
 	how := unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC),
 		Resolve: unix.RESOLVE_NO_MAGICLINKS,
@@ -76,8 +75,8 @@ func (s *Server) open(p string, flags int) (int, error) {
 // openDir opens the directory of a path for use with the *at calls, and refuses
 // one on a pseudo file system: there names are the kernel's, and its links
 // lead to what the agent itself has open.
-func (s *Server) openDir(p string) (int, error) {
-	fd, err := s.open(p, unix.O_PATH|unix.O_DIRECTORY)
+func (s *Service) openDir(p string) (int, error) {
+	fd, err := s.Open(p, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return -1, err
 	}
@@ -86,27 +85,6 @@ func (s *Server) openDir(p string) (int, error) {
 		return -1, err
 	}
 	return fd, nil
-}
-
-// workDir opens a command's working directory, and checks that it may be entered.
-// The child enters the descriptor: the path may lead elsewhere by then, when
-// descriptors of the agent's are still open in the child. It runs within Do.
-func (s *Server) workDir(cwd string) (int, error) {
-	fd, err := s.open(cwd, unix.O_PATH|unix.O_DIRECTORY)
-	if err == nil {
-		if err = unix.Faccessat2(fd, ".", unix.X_OK, unix.AT_EACCESS); err != nil {
-			_ = unix.Close(fd)
-		}
-	}
-	switch {
-	case err == nil:
-		return fd, nil
-	case errors.Is(err, unix.ENOENT):
-		return -1, fault.InvalidField("cwd", "%q does not exist", message.Clip(cwd, 200)).WithRemedy("make the directory first, or leave cwd out")
-	case errors.Is(err, unix.ENOTDIR):
-		return -1, fault.InvalidField("cwd", "%q is not a directory", message.Clip(cwd, 200))
-	}
-	return -1, fault.InvalidField("cwd", "%q cannot be entered: %s", message.Clip(cwd, 200), message.Of(err))
 }
 
 // shown is a path as results and messages have it: clean and escaped.

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 	"sandpit.dev/fault"
 )
 
-// remove answers a remove.
-func (s *Server) remove(ctx context.Context, req *wire.Request) error {
-	v, err := s.view(req.User)
+// Remove answers a remove.
+func (s *Service) Remove(ctx context.Context, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ type treeRemover struct {
 	top int
 }
 
-// open opens a directory to be emptied: none behind a link or on another mount.
+// Open opens a directory to be emptied: none behind a link or on another mount.
 func (t *treeRemover) open(at int, name string) (*os.File, error) {
 	var fd int
 	var err error

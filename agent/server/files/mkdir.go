@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"errors"
@@ -13,13 +13,13 @@ import (
 	"sandpit.dev/fault"
 )
 
-// mkdir answers a mkdir.
-func (s *Server) mkdir(req *wire.Request) error {
-	v, err := s.view(req.User)
+// Mkdir answers a mkdir.
+func (s *Service) Mkdir(req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (s *Server) mkdir(req *wire.Request) error {
 
 // makeDir makes one directory, or with parents all that are missing; then one
 // that exists is no error. It runs within Do.
-func (s *Server) makeDir(p string, parents bool, mode uint32) error {
+func (s *Service) makeDir(p string, parents bool, mode uint32) error {
 	dir, name := split(p)
 	if name == "" {
 		if parents {
@@ -54,7 +54,7 @@ func (s *Server) makeDir(p string, parents bool, mode uint32) error {
 		if !errors.Is(err, unix.EEXIST) || !parents {
 			return err
 		}
-		there, err := s.open(p, unix.O_PATH|unix.O_DIRECTORY) // a link to a directory will do
+		there, err := s.Open(p, unix.O_PATH|unix.O_DIRECTORY) // a link to a directory will do
 		if err != nil {
 			return unix.EEXIST
 		}
@@ -72,7 +72,7 @@ func (s *Server) makeDir(p string, parents bool, mode uint32) error {
 }
 
 // makeParents makes every directory of p that is missing. It runs within Do.
-func (s *Server) makeParents(p string) error {
+func (s *Service) makeParents(p string) error {
 	if fd, err := s.openDir(p); err == nil {
 		return unix.Close(fd)
 	} else if !errors.Is(err, unix.ENOENT) {
@@ -93,7 +93,7 @@ func (s *Server) makeParents(p string) error {
 	return nil
 }
 
-func (s *Server) makeOne(p string) error {
+func (s *Service) makeOne(p string) error {
 	dir, name := split(p)
 	if name == "" {
 		return nil
@@ -105,7 +105,7 @@ func (s *Server) makeOne(p string) error {
 	defer unix.Close(fd)
 	err = unix.Mkdirat(fd, name, 0o755)
 	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
-		there, there2 := s.open(p, unix.O_PATH|unix.O_DIRECTORY)
+		there, there2 := s.Open(p, unix.O_PATH|unix.O_DIRECTORY)
 		if there2 == nil {
 			return unix.Close(there)
 		}
@@ -117,7 +117,7 @@ func (s *Server) makeOne(p string) error {
 }
 
 // protect refuses to take away what the sandbox cannot do without.
-func (s *Server) protect(verb, p string) error {
+func (s *Service) protect(verb, p string) error {
 	switch clean := shown(p); clean {
 	case "/", s.o.Workspace:
 		return fault.New(fault.Denied, "%s: %s itself has to stay", verb, clean).WithRemedy("name what is in it")

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package files
 
 import (
 	"encoding/json"
@@ -27,13 +27,13 @@ const (
 	maxName     = 255
 )
 
-// serveList sends a directory, sorted by name, up to a limit.
-func (s *Server) serveList(c *call.Conn, req *wire.Request) error {
-	v, err := s.view(req.User)
+// List sends a directory, sorted by name, up to a limit.
+func (s *Service) List(c *call.Conn, req *wire.Request) error {
+	v, err := s.o.View(req.User)
 	if err != nil {
 		return err
 	}
-	p, err := s.absolute("path", req.Path)
+	p, err := s.Absolute("path", req.Path)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,13 @@ func (s *Server) serveList(c *call.Conn, req *wire.Request) error {
 }
 
 // openListed runs within Do.
-func (s *Server) openListed(p string) (fd int, st unix.Stat_t, err error) {
+func (s *Service) openListed(p string) (fd int, st unix.Stat_t, err error) {
 	look, err := s.openDir(p)
 	if err != nil {
 		return -1, st, err
 	}
 	_ = unix.Close(look)
-	fd, err = s.open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	fd, err = s.Open(p, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {
 		return -1, st, err
 	}
