@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/agent/server/changed"
 	"sandpit.dev/agent/server/files"
 	"sandpit.dev/agent/server/message"
+	"sandpit.dev/agent/server/ports"
 	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/server/watched"
@@ -91,8 +92,6 @@ type Server struct {
 	o       Options
 	logDir  int
 	conns   atomic.Int64
-	dials   atomic.Int64   // connections to ports
-	looking chan struct{}  // held by the one call that reads the lists of sockets
 	streams atomic.Int64   // see stream
 	lists   chan struct{}  // held by the calls that make lists
 	work    sync.WaitGroup // every goroutine that is not a connection's
@@ -103,6 +102,7 @@ type Server struct {
 	budget  budget
 	pause   suspension
 	files   *files.Service
+	ports   *ports.Service
 	sockets socketWatch
 	changed *changed.Tracker
 	watched *watched.Hub
@@ -140,7 +140,7 @@ func New(o Options) *Server {
 	}
 	s := &Server{
 		o: o, logDir: int(o.Log.Fd()),
-		children: make(map[int]*process), procs: make(map[string]*process), looking: make(chan struct{}, 1),
+		children: make(map[int]*process), procs: make(map[string]*process),
 		lists: make(chan struct{}, maxLists),
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
@@ -149,6 +149,7 @@ func New(o Options) *Server {
 	s.files = files.New(files.Options{
 		Dir: o.Dir, Workspace: o.Workspace, View: s.view, Buffers: &s.memory, Go: begin, Done: s.ctx.Done(), Logger: o.Logger,
 	})
+	s.ports = ports.New(o.User)
 	s.changed, s.watched = changed.New(s.everything()), watched.New(s.everything(), begin)
 	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
@@ -289,9 +290,9 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 	case wire.OpContinue:
 		return c.Outcome(s.proceed(req.Turn))
 	case wire.OpPorts:
-		return s.servePorts(ctx, c)
+		return s.ports.List(ctx, c)
 	case wire.OpDial:
-		return s.serveDial(ctx, c, req)
+		return s.ports.Dial(ctx, c, req)
 	case wire.OpRead:
 		return s.stream(func() error { return s.files.Read(c, req) })
 	case wire.OpWrite:

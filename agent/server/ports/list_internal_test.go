@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package ports
 
 import (
 	"context"
@@ -115,7 +115,7 @@ func TestOneCallAtATimeLooksAndWhoeverLeftDoesNot(t *testing.T) {
 	}
 	defer served.Close()
 	c := call.New(served)
-	s := New(Options{User: view.Plain(view.Identity{Name: "sandbox"}), Log: os.Stdin})
+	s := New(view.Plain(view.Identity{Name: "sandbox"}))
 	done, err := s.look(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package ports
 
 import (
 	"bufio"
@@ -65,7 +65,7 @@ const (
 // look waits for the right to read the lists of sockets, which one call at a time
 // has, and gives what ends it. It is net.ErrClosed when the caller has gone
 // meanwhile, noticed each lookTurn.
-func (s *Server) look(ctx context.Context, c *call.Conn) (done func(), err error) {
+func (s *Service) look(ctx context.Context, c *call.Conn) (done func(), err error) {
 	for {
 		turn := time.NewTimer(lookTurn)
 		select {
@@ -89,8 +89,8 @@ func (s *Server) look(ctx context.Context, c *call.Conn) (done func(), err error
 	}
 }
 
-// servePorts tells which sockets wait for others, and whose they are.
-func (s *Server) servePorts(ctx context.Context, c *call.Conn) error {
+// List tells which sockets wait for others, and whose they are.
+func (s *Service) List(ctx context.Context, c *call.Conn) error {
 	found, truncated, err := s.ports(ctx, c)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (s *Server) servePorts(ctx context.Context, c *call.Conn) error {
 }
 
 // ports lists the first sockets that wait, and whose they are.
-func (s *Server) ports(ctx context.Context, c *call.Conn) (found []socket, truncated bool, err error) {
+func (s *Service) ports(ctx context.Context, c *call.Conn) (found []socket, truncated bool, err error) {
 	done, err := s.look(ctx, c)
 	if err != nil {
 		return nil, false, err
@@ -235,7 +235,7 @@ func parseAddress(s string) (netip.Addr, uint16, bool) {
 
 // own fills in whose the sockets are. truncated: there were too many open files
 // to look at all of them, and some sockets have no process.
-func (s *Server) own(found []socket) (truncated bool) {
+func (s *Service) own(found []socket) (truncated bool) {
 	missing := make(map[uint64][]int) // by inode: indices; several sockets never share one, but nothing here may rely on it
 	for i := range found {
 		found[i].User = s.userName(found[i].uid)
@@ -257,7 +257,7 @@ func (s *Server) own(found []socket) (truncated bool) {
 		name := ""
 		inodes, denied := sockets(dir+"/fd", &left)
 		if denied { // without CAP_SYS_PTRACE only a process's own user reads its links
-			s.o.User.Do(func() { inodes, _ = sockets(dir+"/fd", &left) })
+			s.user.Do(func() { inodes, _ = sockets(dir+"/fd", &left) })
 		}
 		for _, inode := range inodes {
 			for _, i := range missing[inode] {
@@ -275,10 +275,10 @@ func (s *Server) own(found []socket) (truncated bool) {
 	return false
 }
 
-func (s *Server) userName(uid int) string {
+func (s *Service) userName(uid int) string {
 	switch uid {
-	case s.o.User.Identity().UID:
-		return s.o.User.Identity().Name
+	case s.user.Identity().UID:
+		return s.user.Identity().Name
 	case 0:
 		return "root"
 	}

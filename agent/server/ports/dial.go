@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package ports
 
 import (
 	"context"
@@ -25,9 +25,9 @@ import (
 // dialPatience is how long a program may leave a connection in its queue.
 const dialPatience = 5 * time.Second
 
-// serveDial connects the caller with a port inside, and carries bytes until
+// Dial connects the caller with a port inside, and carries bytes until
 // both directions have ended or one of the two is gone.
-func (s *Server) serveDial(ctx context.Context, c *call.Conn, req *wire.Request) error {
+func (s *Service) Dial(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	if req.Port < 1 || req.Port > wire.MaxPort {
 		return fault.InvalidField("port", "%d is outside 1 to %d", req.Port, wire.MaxPort)
 	}
@@ -55,7 +55,7 @@ func (s *Server) serveDial(ctx context.Context, c *call.Conn, req *wire.Request)
 
 // dialPort connects to what listens on a port, on whichever of the sandbox's own
 // addresses. It is net.ErrClosed when the caller has gone meanwhile.
-func (s *Server) dialPort(ctx context.Context, c *call.Conn, port int) (*portConn, error) {
+func (s *Service) dialPort(ctx context.Context, c *call.Conn, port int) (*portConn, error) {
 	tried := []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
 	for _, addr := range tried {
 		if p, err := connect(ctx, addr, port); err == nil {
