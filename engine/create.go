@@ -321,7 +321,7 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 		s.State, s.Handle, s.StartedAt, s.UpdatedAt = sandbox.Running, h.Data, at, at
 	}, who.Event(sandbox.EventStarted, s, at))
 	if err != nil {
-		l.network.close()
+		l.gate.Close()
 		return e.abortCreate(ctx, b, inst, who, err)
 	}
 	e.core.Checkpoint("create.outcome")

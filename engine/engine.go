@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/defaults"
+	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/hold"
 	"sandpit.dev/engine/janitor"
 	"sandpit.dev/engine/metrics"
@@ -27,7 +28,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/internal/seal"
-	"sandpit.dev/network/egress"
 	"sandpit.dev/network/preset"
 	"sandpit.dev/redact/redactlog"
 	"sandpit.dev/runtime"
@@ -75,8 +75,8 @@ type Engine struct {
 	core     *core.Core // what its parts share with it
 	images   Images
 	settings atomic.Pointer[defaults.Settings]
-	network  NetworkOptions // all but its rules, which are settings
-	shares   egress.Shares
+	builder  string // NetworkOptions.Builds
+	gates    *gates.Gates
 	ring     *seal.Ring
 	secrets  *secrets.Cache
 	version  string
@@ -149,7 +149,7 @@ func New(o Options) (*Engine, error) {
 		}
 	}
 	e := &Engine{
-		images: o.Images, network: o.Network, ring: o.Keys,
+		images: o.Images, builder: o.Network.Builds, ring: o.Keys,
 		version: o.Version,
 		clock:   newClock(), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
@@ -182,6 +182,9 @@ func New(o Options) (*Engine, error) {
 	if e.core.Checkpoint == nil {
 		e.core.Checkpoint = func(string) {}
 	}
+	e.gates = gates.New(e.core, o.Network.Options, gates.Needs{
+		Secrets: e.secrets, Ring: e.ring, Wall: e.wall, Context: func() context.Context { return e.group.Context() },
+	})
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
 	e.archived = archived.New(e.core, e.snapshots, o.Archives, e.swap)

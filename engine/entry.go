@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
@@ -65,19 +66,18 @@ type activity struct {
 
 // session is one time of being up.
 type session struct {
-	inst    runtime.Instance
-	client  *agent.Client
-	image   map[string]string         // the image's variables
-	env     atomic.Pointer[variables] // of every command
-	down    chan struct{}             // closed when the instance is down, after exit was set
-	exit    runtime.Exit
-	ending  atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
-	ends    endings                      // of processes that it took along
-	passed  atomic.Bool                  // its instance is about to begin another life, or did: see dial
-	pauses  pausing.Clock
-	network sessionNetwork
-	bound   boundSecrets
-	unfit   bool // whether it has the limits and the host name of the record is not known; guarded by the turn
+	inst   runtime.Instance
+	client *agent.Client
+	image  map[string]string         // the image's variables
+	env    atomic.Pointer[variables] // of every command
+	down   chan struct{}             // closed when the instance is down, after exit was set
+	exit   runtime.Exit
+	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
+	ends   endings                      // of processes that it took along
+	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
+	pauses pausing.Clock
+	gate   *gates.Gate
+	unfit  bool // whether it has the limits and the host name of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or
 	// its commands are not adopted: uses wait for that in the entry's turn.

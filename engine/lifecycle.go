@@ -98,7 +98,7 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 		s.StoppedAt, s.StopCause, s.StopDetail = time.Time{}, "", ""
 	}, who.Started(s, at, inst))
 	if err != nil {
-		l.network.close()
+		l.gate.Close()
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.core.Checkpoint("start.outcome")
@@ -357,7 +357,7 @@ func (e *Engine) open(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance
 // beginSession makes an instance that is up available, frozen or not, and begins to watch it.
 func (e *Engine) beginSession(b held, l *session) {
 	e.retain(b.entry)
-	if l.network.differs(e.settings.Load().Network.Bounded(b.record.Load().Network)) {
+	if l.gate.Differs(e.settings.Load().Network.Bounded(b.record.Load().Network)) {
 		ctx, cancel := core.Aside(e.group.Context())
 		defer cancel()
 		e.reopenNetwork(ctx, b, l)
@@ -398,6 +398,6 @@ func (e *Engine) restore(ctx context.Context, b held, l *session) {
 		// Its watcher found it withdrawn and left it to whoever has the turn.
 		e.sessionEnded(ctx, b, l)
 	default:
-		e.bindOwed(ctx, b.entry, l)
+		l.gate.BindOwed(ctx)
 	}
 }

@@ -5,22 +5,20 @@ package engine
 
 import (
 	"context"
-	"crypto/x509"
+	"errors"
 	"maps"
-	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/defaults"
+	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/network/egress"
 	"sandpit.dev/network/permit"
-	"sandpit.dev/network/policy"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -29,16 +27,7 @@ import (
 // NetworkOptions is what the operator says of all sandboxes' networks.
 type NetworkOptions struct {
 	permit.Rules // without presets: those that need no settings of a host
-	Operator     policy.Operator
-	Quota        egress.Quota                                                         // of names that sandboxes make up; its zero value is the default
-	Resolver     egress.Resolver                                                      // nil: the host's
-	Dial         func(ctx context.Context, network, address string) (net.Conn, error) // nil: the host's
-	Roots        *x509.CertPool                                                       // that hosts of bound secrets are verified by; nil: the host's
-	// Builds is the project of the sandboxes in which images are built, which no token can have: the
-	// host's own package mirrors may have private addresses there. "": none.
-	Builds string
-	// Authorities are certificates in PEM that sandboxes with a network trust besides the usual ones.
-	Authorities []byte
+	gates.Options
 }
 
 // hasty are variables that have package tools give up on a name that is refused: once more is at once. By
@@ -79,7 +68,7 @@ func (e *Engine) Set(s defaults.Settings) (err error) {
 
 // builds reports whether a caller is what builds images.
 func (e *Engine) builds(c access.Caller) bool {
-	return e.network.Builds != "" && c.Project == e.network.Builds
+	return e.builder != "" && c.Project == e.builder
 }
 
 // Networks lists the modes that sandboxes of this server may have, the narrowest first.
@@ -137,118 +126,22 @@ func withPresets(p sandbox.NetworkPolicy) string {
 	return ""
 }
 
-// sessionNetwork is the network of one time of being up. Its zero value is none.
-type sessionNetwork struct {
-	mu   sync.Mutex
-	gate *egress.Gate // nil: nothing leaves
-	end  context.CancelFunc
-	done chan struct{} // closed when the gate is
-
-	logMu   sync.Mutex
-	journal *egress.Journal
-	since   time.Time
-}
-
-// waitingNews is how many refusals wait to be recorded as events; the journal has those that find no room, too.
-const waitingNews = 64
-
 // openNetwork makes the instance's network what p says, at once. After an error it has none.
 func (e *Engine) openNetwork(ctx context.Context, b held, l *session, p sandbox.NetworkPolicy) error {
-	made, err := e.openGate(ctx, b, l, p)
-	if made {
-		e.bindSecrets(ctx, b.entry, l)
+	err := l.gate.Open(ctx, e.settings.Load().Network.Bounded(p))
+	if errors.Is(err, gates.ErrNone) {
+		return e.cannot(ctx, b.record.Load().Runtime, runtime.Network, "give a sandbox a network")
 	}
 	return err
 }
 
-// openGate is openNetwork without what bound secrets need, and tells whether a gate was made.
-func (e *Engine) openGate(ctx context.Context, b held, l *session, p sandbox.NetworkPolicy) (made bool, err error) {
-	o := &l.network
-	p = e.settings.Load().Network.Bounded(p)
-	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
-		o.close()
-		return false, nil
-	}
-	operator := e.network.Operator
-	operator.Mirrors = e.network.Builds != "" && b.record.Load().Project == e.network.Builds
-	rules := policy.New(p, operator)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.gate != nil {
-		select {
-		case <-o.done: // its traffic ended by itself
-		default:
-			o.gate.SetPolicy(rules)
-			return false, nil
-		}
-	}
-	n, ok := l.inst.(runtime.Networker)
-	if !ok {
-		return false, e.cannot(ctx, b.record.Load().Runtime, runtime.Network, "give a sandbox a network")
-	}
-	traffic, err := n.Steer(ctx)
-	if err != nil {
-		return false, err
-	}
-	news := make(chan *egress.Entry, waitingNews)
-	journal := egress.NewJournal(func(x egress.Entry) {
-		if x.Secret == "" && (x.Reason == policy.Allowed || x.Learned) {
-			return
-		}
-		select {
-		case news <- &x:
-		default:
-		}
+// gateOf returns the gate of a life that begins.
+func (e *Engine) gateOf(b *entry, l *session) *gates.Gate {
+	return e.gates.Of(gates.Life{
+		ID: b.id, Record: b.record.Load, Instance: l.inst, Client: l.client,
+		Silent: func() bool { return l.pauses.Paused() || l.unheard.Load() || !l.client.SilentSince().IsZero() },
+		Again:  func() { e.later(b) },
 	})
-	o.logMu.Lock()
-	o.journal, o.since = journal, e.now()
-	o.logMu.Unlock()
-	share := e.shares.Open(b.record.Load().Project)
-	gate := egress.NewGate(egress.Options{Share: share, Policy: rules, Journal: journal, Resolver: e.network.Resolver, Dial: e.network.Dial, Quota: e.network.Quota, Roots: e.network.Roots})
-	gctx, end := context.WithCancel(e.group.Context())
-	done := make(chan struct{})
-	o.gate, o.end, o.done = gate, end, done
-	e.group.Spawn(func(context.Context) {
-		defer close(done)
-		defer share.Close()
-		var recorder sync.WaitGroup
-		recorder.Go(func() { e.recordRefusals(gctx, b.entry, news) })
-		gate.Serve(gctx, traffic)
-		if gctx.Err() == nil { // what carried it broke: it is set up again
-			e.later(b.entry)
-		}
-		end()
-		recorder.Wait()
-	})
-	return true, nil
-}
-
-// close ends the network, and waits until nothing of it is left.
-func (o *sessionNetwork) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.gate == nil {
-		return
-	}
-	o.end()
-	<-o.done
-	o.gate = nil
-}
-
-// differs reports whether what is in force is not what p asks for.
-func (o *sessionNetwork) differs(p sandbox.NetworkPolicy) bool {
-	wants := p.Mode == sandbox.NetworkRestricted || p.Mode == sandbox.NetworkOpen
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.gate == nil {
-		return wants
-	}
-	select {
-	case <-o.done:
-		return wants
-	default:
-		return !wants || !o.gate.Policy().Of().Equal(p)
-	}
 }
 
 // reopenNetwork is openNetwork for a sandbox that runs already: what fails leaves it without a
@@ -257,51 +150,6 @@ func (e *Engine) reopenNetwork(ctx context.Context, b held, l *session) {
 	if err := e.openNetwork(ctx, b, l, b.record.Load().Network); err != nil {
 		e.core.Log.Error("a running sandbox has no network now; it is tried again", "sandbox", b.id, "error", err)
 		e.later(b.entry)
-	}
-}
-
-// recordRefusals appends an event for each thing that was refused for the first time, until ctx is done.
-func (e *Engine) recordRefusals(ctx context.Context, b *entry, news <-chan *egress.Entry) {
-	for {
-		var batch []*egress.Entry
-		select {
-		case x := <-news:
-			batch = append(batch, x)
-		case <-ctx.Done():
-			return
-		}
-		for more := true; more && len(batch) < waitingNews; {
-			select {
-			case x := <-news:
-				batch = append(batch, x)
-			default:
-				more = false
-			}
-		}
-		s := b.record.Load()
-		if s == nil {
-			return
-		}
-		if e.core.Store.Room() != nil { // the log of its network has them
-			continue
-		}
-		events := make([]*sandbox.Event, len(batch))
-		for i, x := range batch {
-			ev := core.System.Event(sandbox.EventNetworkRefused, s, x.First)
-			ev.OK, ev.Detail = false, sandbox.Clip(x.Protocol+": "+x.Explain(), sandbox.MaxEventDetail)
-			if x.Secret != "" {
-				ev.Type, ev.OK, ev.Detail = sandbox.EventSecretUsed, true, x.Secret+" in a request to "+x.Name
-			}
-			events[i] = ev
-		}
-		cctx, cancel := core.Aside(ctx)
-		err := e.core.Store.Update(cctx, func(tx store.Tx) error { return core.AppendAll(tx, events) })
-		cancel()
-		if err != nil {
-			e.core.Log.Warn("refusals of a sandbox's network cannot be recorded", "sandbox", b.id, "error", err)
-			continue
-		}
-		e.core.Metrics.Happened(events)
 	}
 }
 
@@ -336,14 +184,9 @@ func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (N
 	if l == nil {
 		return out, nil
 	}
-	o := &l.network
-	o.logMu.Lock()
-	defer o.logMu.Unlock()
-	if o.journal == nil {
+	if out.Since, out.Entries, out.Dropped = l.gate.Log(); out.Since.IsZero() {
 		return out, nil
 	}
-	out.Since = o.since
-	out.Entries, out.Dropped = o.journal.Entries()
 	out.Proposal = egress.Proposal(out.Entries, s.Network)
 	labels := e.labels(ctx, s.Project, s.ID)
 	for i := range out.Entries {

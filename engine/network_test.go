@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/permit"
@@ -172,10 +173,12 @@ func wire(t *testing.T, change ...func(*engine.Options)) (*house, *wired) {
 		w.Driver = o.Runtimes["memory"]
 		o.Runtimes = map[string]runtime.Driver{"memory": w}
 		o.Network = engine.NetworkOptions{
-			Rules:    permit.Rules{Curated: []string{"curated.example"}},
-			Operator: policy.Operator{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
-			Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, network, world.Addr().String())
+			Rules: permit.Rules{Curated: []string{"curated.example"}},
+			Options: gates.Options{
+				Operator: policy.Operator{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+				Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+					return (&net.Dialer{}).DialContext(ctx, network, world.Addr().String())
+				},
 			},
 		}
 	}}, change...)

@@ -48,7 +48,7 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 			env[s.Name] = s.StandIn()
 		}
 	}
-	defaults := []map[string]string{u.l.bound.variables()}
+	defaults := []map[string]string{u.l.gate.Variables()}
 	if s := u.b.record.Load(); s != nil {
 		defaults = append(defaults, hasty(u.e.settings.Load().Network.Bounded(s.Network)))
 	}

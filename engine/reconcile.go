@@ -37,7 +37,7 @@ func (e *Engine) reconcileInstance(ctx context.Context, b held, why string) erro
 		if l.unfit {
 			e.fit(ctx, b, l)
 		}
-		if l.network.differs(e.settings.Load().Network.Bounded(s.Network)) {
+		if l.gate.Differs(e.settings.Load().Network.Bounded(s.Network)) {
 			e.reopenNetwork(ctx, b, l)
 		}
 	}

@@ -211,7 +211,7 @@ func (e *Engine) adoptOrphans(ctx context.Context, b held) error {
 		}
 	}
 	if unheard {
-		e.trustOwed(ctx, b.entry, l)
+		l.gate.TrustOwed(ctx)
 		l.unheard.Store(false)
 	}
 	e.mu.Lock()

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"sandpit.dev/access"
@@ -144,3 +145,33 @@ func (e *Engine) changeSecrets(ctx context.Context, c access.Caller, ref string,
 		return nil
 	}, nil)
 }
+
+// bindAll binds them anew for each running sandbox that a change of secrets concerns: one, or "" for
+// all of the project.
+func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
+	var all []*entry
+	e.mu.Lock()
+	for id, b := range e.entries {
+		if s := b.record.Load(); s != nil && s.Project == project && (of == "" || id == of) {
+			b.refs++
+			all = append(all, b)
+		}
+	}
+	e.mu.Unlock()
+	var work sync.WaitGroup
+	slots := make(chan struct{}, bindAtOnce)
+	for _, b := range all {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			defer e.release(b)
+			if l := b.standing(); l != nil {
+				l.gate.Bind(ctx)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// bindAtOnce is how many sandboxes bindAll works on at a time.
+const bindAtOnce = 16

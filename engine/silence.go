@@ -71,7 +71,7 @@ func (e *Engine) awaitAnswer(ctx context.Context, b *entry, l *session) {
 		e.adoptBehind(ctx, b)
 		return
 	}
-	e.bindOwed(ctx, b, l)
+	l.gate.BindOwed(ctx)
 }
 
 // adoptBehind reconciles a sandbox, whose agent nobody has heard of since the server began,

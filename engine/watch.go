@@ -24,6 +24,7 @@ func (e *Engine) newLive(b *entry, inst runtime.Instance, img image.Image) *sess
 	if t, ok := inst.(runtime.DiskTeller); ok {
 		l.client = l.client.WithFullDisk(t.FullDisk)
 	}
+	l.gate = e.gateOf(b, l)
 	e.observe(b, l)
 	rec := b.record.Load()
 	l.setEnv(rec.Env, rec.Mounts)
@@ -87,7 +88,7 @@ func (e *Engine) watch(ctx context.Context, b *entry, l *session) {
 	}
 	l.exit = exit
 	close(l.down)
-	l.network.close()
+	l.gate.Close()
 	if b.standing() != l {
 		return
 	}
