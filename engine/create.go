@@ -25,6 +25,7 @@ import (
 // defaults, see [Defaults].
 type CreateRequest struct {
 	Key          string // see sandbox.CheckKey; empty: none
+	Refuse       bool   // a key that the project has already is fault.Exists, and its sandbox is left alone
 	Image        string // a name of the catalogue, or another spelling of one
 	ImageExact   bool   // a name that says something else than what is inside is fault.NotFound
 	Limits       sandbox.Limits
@@ -216,6 +217,9 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 	}
 	defer e.release(b)
 	s := b.record.Load()
+	if r.Refuse {
+		return nil, fault.New(fault.Exists, "the key %q is that of the sandbox %s", r.Key, b.id).WithRemedy("use another key, or that sandbox; without if_exists it would be the answer")
+	}
 	if s != nil && r.Image != "" && s.Image != entry.Name && s.AskedImage != r.Image {
 		return nil, fault.New(fault.Exists, "the key %q belongs to a sandbox of the image %q, and this asks for %q", r.Key, s.Image, entry.Name).
 			WithRemedy("use another key, leave the image out, or delete the sandbox %s first", b.id)

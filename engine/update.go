@@ -31,10 +31,8 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p upda
 	if err := p.Check(e.now(), set.Limits, set.Most); err != nil {
 		return nil, err
 	}
-	if p.Env != nil {
-		if err := set.Admit(*p.Env); err != nil {
-			return nil, err
-		}
+	if err := set.Admit(p.Variables()); err != nil {
+		return nil, err
 	}
 	if p.Key != nil { // nobody creates a sandbox by it meanwhile
 		give, err := e.awaitKey(ctx, name{c.Project, *p.Key})
@@ -52,7 +50,11 @@ func (e *Engine) Update(ctx context.Context, c access.Caller, ref string, p upda
 // a crash or a commit that failed, is taken back by making it fit the record.
 func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Patch) error {
 	s := b.record.Load()
-	if err := e.patchMounts(ctx, s, &p); err != nil {
+	p, err := p.On(s)
+	if err == nil {
+		err = e.patchMounts(ctx, s, &p)
+	}
+	if err != nil {
 		return err
 	}
 	if p.Network != nil {
@@ -114,7 +116,7 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 	if p.Network != nil {
 		ev.Detail = sandbox.Clip(ev.Detail+withPresets(*p.Network), sandbox.MaxEventDetail)
 	}
-	err := e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) { p.Apply(s, at) }, func(tx store.Tx) error {
+	err = e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) { p.Apply(s, at) }, func(tx store.Tx) error {
 		if p.Volumes != nil {
 			if err := volume.Mountable(tx, s.Project, *p.Volumes); err != nil {
 				return err

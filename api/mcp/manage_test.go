@@ -63,6 +63,8 @@ func TestUpdateSandbox(t *testing.T) {
 		t.Errorf("a variable's value is shown: %s", data)
 	}
 
+	ok(t, s, "update_sandbox", arguments{"sandbox": "box", "env_set": arguments{"ADDED": "yes"}, "env_unset": "NEW,OTHER"})
+	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo [$ADDED$NEW]"}), "[yes]")
 	h.wrong(t, "update_sandbox", arguments{"sandbox": "box"}, "say what shall change")
 	h.wrong(t, "update_sandbox", arguments{"memory_mb": 100}, "argument sandbox is missing")
 	if got := structured[handle](t, call(t, s, "update_sandbox", arguments{"sandbox": "box", "size": "large", "memory_mb": 900})); got.CPUs != 4 || got.MemoryMB != 900 {

@@ -17,6 +17,7 @@ func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox, sizes sandbox.Sizes) (upd
 	if env := httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars); env != nil {
 		p.Env = &env
 	}
+	p.EnvSet, p.EnvUnset, p.ExtendTo = b.EnvSet, b.EnvUnset, b.ExtendTo
 	if b.Metadata != nil {
 		p.Metadata = &b.Metadata
 	}

@@ -102,6 +102,9 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 		r.SlidingTTL = *sliding
 	}
 	askTemplate(sp, &r, b)
+	if v := httpapi.Choice(sp, "if_exists", b.IfExists, "get", "refuse"); v != nil {
+		r.Refuse = *v == "refuse"
+	}
 	r.ImageExact = b.ImageExact != nil && *b.ImageExact
 	if b.FromSnapshot != nil {
 		if r.From = *b.FromSnapshot; r.From == "" {

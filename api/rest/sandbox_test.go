@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -147,6 +148,17 @@ func TestUpdate(t *testing.T) {
 		}
 	})
 	t.Run("LimitsChangeWhetherItRunsOrNot", func(t *testing.T) {
+		set := want[v1.Sandbox](h, 200, "PATCH", path, object{"env_set": object{"ONE": "1", "TWO": "2"}, "timeout_seconds": 100})
+		if got := want[v1.Sandbox](h, 200, "PATCH", path, object{"env_unset": []string{"ONE"}, "extend_to": set.ExpiresAt.Add(time.Hour)}); !got.ExpiresAt.Equal(set.ExpiresAt.Add(time.Hour)) {
+			t.Errorf("extended to %v, from %v", got.ExpiresAt, set.ExpiresAt)
+		}
+		want[v1.Sandbox](h, 200, "PATCH", path, object{"ttl_seconds": 0})
+		key := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "once", "if_exists": "refuse"})
+		if p := want[v1.Problem](h, 409, "POST", "/v1/sandboxes", object{"key": "once", "if_exists": "refuse"}); p.Code != "exists" || !strings.Contains(p.Detail, key.ID) {
+			t.Errorf("got %+v", p)
+		}
+		want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes", object{"key": "once", "if_exists": "get"})
+		want[v1.Problem](h, 422, "POST", "/v1/sandboxes", object{"key": "once", "if_exists": "delete"})
 		if got := want[v1.Sandbox](h, 200, "PATCH", path, object{"memory_mb": 300, "pids": 99, "disk_mb": 4096}); got.MemoryMB != 300 || got.Pids != 99 || got.DiskMB != 4096 || got.Status != "running" {
 			t.Errorf("got %+v", got)
 		}

@@ -90,6 +90,7 @@ func (s *Sandbox) Ref() string {
 type CreateSandbox struct {
 	Key        *string `json:"key,omitempty" jsonschema:"the caller's own name: 1 to 255 printable characters without a slash, unique in the project; if it exists, that sandbox is the answer (200)"`
 	SessionKey *string `json:"session_key,omitempty" jsonschema:"the same as key"`
+	IfExists   *string `json:"if_exists,omitempty" jsonschema:"what a key that exists means: get (the default), or refuse: 409 with the sandbox's id, which is left as it is"`
 	Image      *string `json:"image,omitempty" jsonschema:"what to run on; see GET /images. It goes before the image of a template"`
 	Template   *string `json:"template,omitempty" jsonschema:"a template, by its name, NAME@VERSION or id; see GET /templates. What this request says goes before what that says. A name that no template has is an image's. Left out, with image and from_snapshot: one that is for a skill of the request, or the project's default, or the server's"`
 	ImageExact *bool   `json:"image_exact,omitempty" jsonschema:"true: a name that says something else than what is inside is refused; else the answer's image_note says so"`
@@ -139,6 +140,8 @@ type UpdateSandbox struct {
 
 	Env      map[string]string `json:"env,omitzero" jsonschema:"replaces all variables, for commands that are begun from then on"`
 	EnvVars  map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`
+	EnvSet   map[string]string `json:"env_set,omitzero" jsonschema:"variables that are added or changed; the others stay"`
+	EnvUnset []string          `json:"env_unset,omitzero" jsonschema:"names of variables that are taken away"`
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"replaces all labels"`
 
 	Size     *string  `json:"size,omitempty" jsonschema:"a name for cpu_cores and memory_mb, from sizes of GET /limits: small (1 core, 1024 MiB), medium (2, 4096) and large (4, 8192) unless the operator set others; what is given of the two goes before it"`
@@ -167,6 +170,8 @@ type UpdateSandbox struct {
 	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
 	AutoResume          *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
 	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
+
+	ExtendTo *time.Time `json:"extend_to,omitempty" jsonschema:"moves expires_at later, and never earlier; one that never expires stays so"`
 }
 
 // SandboxPage is one page of a listing, newest first unless asked otherwise.

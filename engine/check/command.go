@@ -22,9 +22,12 @@ const (
 )
 
 // Env checks variables.
-func (k *Fields) Env(env map[string]string) {
+func (k *Fields) Env(env map[string]string) { k.EnvIn("env", env) }
+
+// EnvIn is Env of another field.
+func (k *Fields) EnvIn(field string, env map[string]string) {
 	if len(env) > MaxEnv {
-		k.Bad("env", "has %d variables, more than %d", len(env), MaxEnv)
+		k.Bad(field, "has %d variables, more than %d", len(env), MaxEnv)
 		return
 	}
 	total := 0
@@ -32,15 +35,22 @@ func (k *Fields) Env(env map[string]string) {
 		total += len(n) + len(v)
 		switch {
 		case !validEnvName(n):
-			k.Bad("env", "%q is not a valid variable name: a letter or _, then letters, digits and _, at most %d", sandbox.Clip(n, 80), MaxEnvName)
+			k.Bad(field, "%q is not a valid variable name: a letter or _, then letters, digits and _, at most %d", sandbox.Clip(n, 80), MaxEnvName)
 		case len(v) > MaxEnvValue:
-			k.Bad("env", "the value of %s has %d bytes, more than %d", n, len(v), MaxEnvValue)
+			k.Bad(field, "the value of %s has %d bytes, more than %d", n, len(v), MaxEnvValue)
 		case strings.ContainsRune(v, 0):
-			k.Bad("env", "the value of %s holds a NUL byte", n)
+			k.Bad(field, "the value of %s holds a NUL byte", n)
 		}
 	}
 	if total > MaxEnvTotal {
-		k.Bad("env", "has %d bytes in all, more than %d", total, MaxEnvTotal)
+		k.Bad(field, "has %d bytes in all, more than %d", total, MaxEnvTotal)
+	}
+}
+
+// EnvName refuses what is no name of a variable.
+func (k *Fields) EnvName(field, name string) {
+	if !validEnvName(name) {
+		k.Bad(field, "%q is not a valid variable name: a letter or _, then letters, digits and _, at most %d", sandbox.Clip(name, 80), MaxEnvName)
 	}
 }
 

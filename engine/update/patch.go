@@ -7,6 +7,7 @@ package update
 
 import (
 	"maps"
+	"reflect"
 	"time"
 
 	"sandpit.dev/engine/check"
@@ -20,6 +21,8 @@ import (
 type Patch struct {
 	Key          *string
 	Env          *map[string]string // the whole of it; of commands begun afterwards
+	EnvSet       map[string]string  // variables that are added or changed, where Env is nil
+	EnvUnset     []string           // variables that are taken away
 	Metadata     *map[string]string // likewise
 	IdleTimeout  *time.Duration     // zero: never
 	OnIdle       *sandbox.IdleAction
@@ -28,6 +31,7 @@ type Patch struct {
 	AutoDelete   *bool
 	TTL          *time.Duration // from at; zero: never. At most one of it and
 	ExpiresAt    *time.Time     // the same as a time; zero: never
+	ExtendTo     *time.Time     // not before then; it moves ExpiresAt later, and never earlier
 	SlidingTTL   *time.Duration // without a use; zero: never
 	AutoStart    *bool
 	AutoResume   *bool
@@ -62,6 +66,20 @@ func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
 	if p.Env != nil {
 		k.Env(*p.Env)
 	}
+	k.EnvIn("env_set", p.EnvSet)
+	if len(p.EnvUnset) > check.MaxEnv {
+		k.Bad("env_unset", "has %d names, more than %d", len(p.EnvUnset), check.MaxEnv)
+	} else {
+		for _, n := range p.EnvUnset {
+			k.EnvName("env_unset", n)
+			if _, both := p.EnvSet[n]; both {
+				k.Bad("env_unset", "has %s, and so has env_set; it can be one of them", n)
+			}
+		}
+	}
+	if p.Env != nil && (p.EnvSet != nil || p.EnvUnset != nil) {
+		k.Bad("env", "replaces all variables, and is given beside env_set or env_unset; give one of them")
+	}
 	if p.Metadata != nil {
 		k.Metadata("metadata", *p.Metadata)
 	}
@@ -85,8 +103,53 @@ func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
 			k.Bad("expires_at", "%s is not within the next %s seconds", p.ExpiresAt.UTC().Format(time.RFC3339), check.Seconds(sandbox.MaxClock))
 		}
 	}
+	if p.ExtendTo != nil {
+		switch d := p.ExtendTo.Sub(at); {
+		case p.TTL != nil || p.ExpiresAt != nil:
+			k.Bad("extend_to", "is given beside another time to expire; give one of them")
+		case d < 0 || d > sandbox.MaxClock:
+			k.Bad("extend_to", "%s is not within the next %s seconds", p.ExtendTo.UTC().Format(time.RFC3339), check.Seconds(sandbox.MaxClock))
+		}
+	}
 	k.Limits(p.Limits(least), most)
 	return k.Err()
+}
+
+// On returns p with what it says relative to s in absolute terms: EnvSet and EnvUnset as Env, and ExtendTo as
+// ExpiresAt, where that is later. The error is fault.Invalid where there would be too many variables.
+func (p Patch) On(s *sandbox.Sandbox) (Patch, error) {
+	if p.EnvSet != nil || p.EnvUnset != nil {
+		env := make(map[string]string, len(s.Env)+len(p.EnvSet))
+		maps.Copy(env, s.Env)
+		for _, n := range p.EnvUnset {
+			delete(env, n)
+		}
+		maps.Copy(env, p.EnvSet)
+		var k check.Fields
+		k.EnvIn("env_set", env)
+		if err := k.Err(); err != nil {
+			return p, err
+		}
+		p.Env, p.EnvSet, p.EnvUnset = &env, nil, nil
+	}
+	if p.ExtendTo != nil {
+		if !s.ExpiresAt.IsZero() && p.ExtendTo.After(s.ExpiresAt) {
+			p.ExpiresAt = p.ExtendTo
+		}
+		p.ExtendTo = nil
+	}
+	return p, nil
+}
+
+// Empty reports whether p changes nothing, whatever the record is.
+func (p Patch) Empty() bool { return reflect.ValueOf(p).IsZero() }
+
+// Variables are those that p sets.
+func (p Patch) Variables() map[string]string {
+	if p.Env != nil {
+		return *p.Env
+	}
+	return p.EnvSet
 }
 
 // Limits returns l with what p changes of them.

@@ -127,12 +127,15 @@ func updateSandbox() toolset.Tool {
 			{Name: "network", Kind: toolset.Text, About: "off, restricted (only what the allow_ arguments say) or open."},
 			{Name: "allow_domains", Kind: toolset.Text, About: "Names, or presets such as python, that it may reach, with commas; *.example.org is all below it. Replaces the list.", Aliases: []string{"domains"}},
 			{Name: "allow_addresses", Kind: toolset.Text, About: "Addresses or ranges that it may reach without a name, with commas.", Aliases: []string{"allow_cidrs"}},
-			{Name: "deny", Kind: toolset.Text, About: "With open: names and addresses that it may not reach, with commas, unless allow_domains names them.", Aliases: []string{"deny_domains", "deny_cidrs"}},
+			{Name: "deny", Kind: toolset.Text, About: "With open: names and addresses not to be reached, with commas.", Aliases: []string{"deny_domains", "deny_cidrs"}},
 			{Name: "allow_ports", Kind: toolset.Text, About: "Ports of both, like 443, 8000-8010. Default: all."},
-			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables, for commands that begin afterwards.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "env_set", Kind: toolset.Texts, About: "Adds or changes variables, and leaves the others."},
+			{Name: "env_unset", Kind: toolset.Text, About: "Variables to take away, with commas."},
 			{Name: "labels", Kind: toolset.Texts, Field: "metadata", About: "Replaces all labels.", Aliases: []string{"metadata"}},
 			paramVolumes("Replaces what it mounts, as in create_sandbox; empty: nothing. It must be stopped."),
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "ttl_seconds", About: "Delete it so long from now; 0: never.", Aliases: []string{"ttl"}},
+			{Name: "extend_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "extend_to", About: "Delete it no earlier than that."},
 			{Name: "unused_ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, About: "Delete it when unused for so long; 0: never."},
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long; 0: never."},
 			{Name: "idle_action", Kind: toolset.Text, Enum: []string{string(sandbox.IdleStop), string(sandbox.IdlePause)}, About: "What is done then."},
@@ -151,7 +154,7 @@ func updateSandbox() toolset.Tool {
 func applyPatch(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	p := patch(c.Args)
 	resize(c, &p)
-	if p == (update.Patch{}) && len(c.Args.Bad) == 0 {
+	if p.Empty() && len(c.Args.Bad) == 0 {
 		c.Args.Add("sandbox", "is all that is given; say what shall change, for example memory_mb")
 	}
 	ref, err := place(ctx, c, false)
@@ -194,6 +197,11 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "idle_action", &p.OnIdle, func(n string) sandbox.IdleAction { return sandbox.IdleAction(a.Text(n)) })
 	given(a, "checkpoints", &p.Checkpoints, func(n string) sandbox.Checkpoints { return sandbox.Checkpoints(a.Text(n)) })
 	given(a, "env", &p.Env, a.Env)
+	if a.Has("env_set") {
+		p.EnvSet = a.Env("env_set")
+	}
+	p.EnvUnset = a.List("env_unset")
+	given(a, "extend_minutes", &p.ExtendTo, func(n string) time.Time { return time.Now().Add(clock(n)) })
 	given(a, "labels", &p.Metadata, a.Env)
 	given(a, "volumes", &p.Mounts, func(string) []volume.Mount { return mounts(a) })
 	p.Network = network(a)
