@@ -6,9 +6,11 @@ package rest
 import (
 	"context"
 	"strings"
-	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -27,9 +29,9 @@ type listActivity struct {
 
 const maxActivity = 200
 
-func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.EventPage, error) {
+func (a *API) listActivity(ctx context.Context, c *idempotency.Call, in *listActivity) (v1.EventPage, error) {
 	var sp httpapi.Spellings
-	q := engine.ActivityRequest{Limit: 50, Cursor: text0(in.Cursor), ProcessID: text0(in.ProcessID)}
+	q := engine.ActivityRequest{Limit: 50, Cursor: httpapi.Given(in.Cursor), ProcessID: httpapi.Given(in.ProcessID)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > maxActivity {
 			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, maxActivity)
@@ -39,9 +41,9 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	for _, t := range in.Type {
 		q.Types = append(q.Types, sandbox.EventType(t))
 	}
-	q.Since = instant(&sp, "since", in.Since)
-	q.Until = instant(&sp, "until", in.Until)
-	q.Oldest = ascending(&sp, in.SortOrder)
+	q.Since = query.Instant(&sp, "since", in.Since)
+	q.Until = query.Instant(&sp, "until", in.Until)
+	q.Oldest = query.Ascending(&sp, in.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.EventPage{}, err
 	}
@@ -49,22 +51,11 @@ func (a *API) listActivity(ctx context.Context, c *call, in *listActivity) (v1.E
 	if err != nil {
 		return v1.EventPage{}, err
 	}
-	out := v1.EventPage{Items: make([]v1.Event, 0, len(events)), NextCursor: textOrNull(next)}
+	out := v1.EventPage{Items: make([]v1.Event, 0, len(events)), NextCursor: shape.TextOrNull(next)}
 	for _, e := range events {
 		out.Items = append(out.Items, eventOf(e))
 	}
 	return out, nil
-}
-
-func instant(sp *httpapi.Spellings, name string, s *string) time.Time {
-	if s == nil {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, *s)
-	if err != nil {
-		sp.Add(name, "%q is not a valid time such as 2026-01-31T12:00:00Z", sandbox.Clip(*s, 80))
-	}
-	return t
 }
 
 func eventOf(e *sandbox.Event) v1.Event {
@@ -83,7 +74,7 @@ func eventOf(e *sandbox.Event) v1.Event {
 		out.StdoutTruncated, out.StderrTruncated = e.StdoutTruncated, e.StderrTruncated
 		out.FilesChangedTotal = e.ChangesTotal
 		if len(e.Changes) > 0 {
-			out.FilesChanged = changesOf(e.Changes)
+			out.FilesChanged = shape.Changes(e.Changes)
 		}
 	case strings.HasPrefix(string(e.Type), "file."):
 		out.Path, out.To, out.User, out.OK = e.Path, e.To, e.User, new(e.OK)

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -57,7 +58,6 @@ const (
 type API struct {
 	service.Services
 	tokens   Tokens
-	keys     *keyed.Keys
 	previews Previews
 	backups  Backups
 	files    *filelink.Links
@@ -73,7 +73,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs all services, tokens and a guard")
 	}
 	a := &API{
-		Services: o.Services, tokens: o.Tokens, keys: o.Keys, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		Services: o.Services, tokens: o.Tokens, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody
@@ -92,7 +92,7 @@ func New(o Options) (*API, error) {
 	}
 	a.document = doc
 	a.handler, err = httpapi.New(httpapi.Options{
-		Guard: o.Guard, Via: "rest", Bases: bases(), MaxBody: maxJSON, Serve: a.serve,
+		Guard: o.Guard, Via: "rest", Bases: bases(), MaxBody: maxJSON, Serve: idempotency.Serve(o.Keys),
 		Hint:   "see /v1/openapi.json for what there is; MCP is at /mcp, and /connect says how to set up a client",
 		Memory: o.Memory, Heartbeat: o.Heartbeat, Stall: o.Stall,
 	}, ops)

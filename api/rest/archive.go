@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -28,7 +29,7 @@ type packFiles struct {
 
 // packFiles sends a file or a tree as a tar archive, as it is read. One that breaks off ends with the
 // connection.
-func (a *API) packFiles(ctx context.Context, c *call, in *packFiles) error {
+func (a *API) packFiles(ctx context.Context, c *idempotency.Call, in *packFiles) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
@@ -36,7 +37,7 @@ func (a *API) packFiles(ctx context.Context, c *call, in *packFiles) error {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	info, body, err := a.Files.PackFiles(ctx, c.Caller, in.Ref, p, sandbox.PackFilesOptions{
-		User: text0(in.User), Follow: in.Follow != nil && *in.Follow, Exclude: in.Exclude,
+		User: httpapi.Given(in.User), Follow: in.Follow != nil && *in.Follow, Exclude: in.Exclude,
 	})
 	if err != nil {
 		return byUser(err)
@@ -116,7 +117,7 @@ type unpackFiles struct {
 }
 
 // unpackFiles makes files of the raw body as it comes.
-func (a *API) unpackFiles(ctx context.Context, c *call, in *unpackFiles) (v1.Unpacked, error) {
+func (a *API) unpackFiles(ctx context.Context, c *idempotency.Call, in *unpackFiles) (v1.Unpacked, error) {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return v1.Unpacked{}, err
@@ -129,7 +130,7 @@ func (a *API) unpackFiles(ctx context.Context, c *call, in *unpackFiles) (v1.Unp
 	ctx, done := c.Bound(ctx)
 	defer done()
 	sum, err := a.Files.UnpackFiles(ctx, c.Caller, in.Ref, p, c.R.Body, sandbox.UnpackFilesOptions{
-		User: text0(in.User), Most: maxUnpacked, MakeParents: in.Parents == nil || *in.Parents,
+		User: httpapi.Given(in.User), Most: maxUnpacked, MakeParents: in.Parents == nil || *in.Parents,
 		Owners: in.Owners != nil && *in.Owners, Sync: in.Sync != nil && *in.Sync,
 	})
 	if err != nil {

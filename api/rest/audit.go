@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/audit"
@@ -40,8 +43,8 @@ type auditFilter struct {
 
 func (f *auditFilter) query(sp *httpapi.Spellings) recorder.Query {
 	q := recorder.Query{
-		Project: text0(f.Project), Sandbox: sandbox.ID(text0(f.Sandbox)), Token: text0(f.Token), Text: text0(f.Text),
-		Since: instant(sp, "since", f.Since), Until: instant(sp, "until", f.Until),
+		Project: httpapi.Given(f.Project), Sandbox: sandbox.ID(httpapi.Given(f.Sandbox)), Token: httpapi.Given(f.Token), Text: httpapi.Given(f.Text),
+		Since: query.Instant(sp, "since", f.Since), Until: query.Instant(sp, "until", f.Until),
 	}
 	if q.Project == "*" {
 		q.Project, q.AllProjects = "", true
@@ -55,11 +58,12 @@ func (f *auditFilter) query(sp *httpapi.Spellings) recorder.Query {
 	return q
 }
 
-func (a *API) auditLog() (service.Audit, error) {
-	if a.Audit == nil {
+// auditLog returns the audit log, or an error where there is none.
+func auditLog(log service.Audit) (service.Audit, error) {
+	if log == nil {
 		return nil, fault.New(fault.Unsupported, "this server keeps no audit log")
 	}
-	return a.Audit, nil
+	return log, nil
 }
 
 type listAudit struct {
@@ -68,14 +72,14 @@ type listAudit struct {
 	Cursor *string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-func (a *API) listAudit(ctx context.Context, c *call, in *listAudit) (v1.AuditPage, error) {
-	log, err := a.auditLog()
+func (a *API) listAudit(ctx context.Context, c *idempotency.Call, in *listAudit) (v1.AuditPage, error) {
+	log, err := auditLog(a.Audit)
 	if err != nil {
 		return v1.AuditPage{}, err
 	}
 	var sp httpapi.Spellings
 	q := in.query(&sp)
-	q.Cursor = text0(in.Cursor)
+	q.Cursor = httpapi.Given(in.Cursor)
 	if in.Limit != nil {
 		if q.Limit = *in.Limit; q.Limit < 1 {
 			sp.Add("limit", "%d is outside 1 to 500", q.Limit)
@@ -88,7 +92,7 @@ func (a *API) listAudit(ctx context.Context, c *call, in *listAudit) (v1.AuditPa
 	if err != nil {
 		return v1.AuditPage{}, err
 	}
-	out := v1.AuditPage{Items: make([]v1.AuditRecord, 0, len(page)), NextCursor: textOrNull(next)}
+	out := v1.AuditPage{Items: make([]v1.AuditRecord, 0, len(page)), NextCursor: shape.TextOrNull(next)}
 	for _, r := range page {
 		out.Items = append(out.Items, auditRecordOf(r))
 	}
@@ -98,11 +102,11 @@ func (a *API) listAudit(ctx context.Context, c *call, in *listAudit) (v1.AuditPa
 func auditRecordOf(r *audit.Record) v1.AuditRecord {
 	out := v1.AuditRecord{
 		Writer: r.Writer, Seq: r.Seq, At: r.At.UTC(), Type: string(r.Type), Outcome: string(r.Outcome),
-		Project: textOrNull(r.Project), SandboxID: textOrNull(string(r.Sandbox)), TokenID: textOrNull(r.Token), Actor: textOrNull(r.Actor), Via: textOrNull(r.Via),
-		Address: textOrNull(r.Address), RequestID: textOrNull(r.Request), Call: textOrNull(r.Call), Path: textOrNull(r.Path), Code: textOrNull(r.Code), Detail: textOrNull(r.Detail),
-		ProcessID: textOrNull(r.Process), ContextID: textOrNull(r.Context), Language: textOrNull(r.Language), Command: textOrNull(r.Command), User: textOrNull(r.User), Cwd: textOrNull(r.Cwd),
-		ExitCode: r.Exit, Signal: textOrNull(r.Signal), Cause: textOrNull(string(r.Cause)), Stdout: auditOutputOf(r.Stdout), Stderr: auditOutputOf(r.Stderr),
-		FilesChanged: changesOf(r.Changes), FilesTotal: r.Changed, To: textOrNull(r.To),
+		Project: shape.TextOrNull(r.Project), SandboxID: shape.TextOrNull(string(r.Sandbox)), TokenID: shape.TextOrNull(r.Token), Actor: shape.TextOrNull(r.Actor), Via: shape.TextOrNull(r.Via),
+		Address: shape.TextOrNull(r.Address), RequestID: shape.TextOrNull(r.Request), Call: shape.TextOrNull(r.Call), Path: shape.TextOrNull(r.Path), Code: shape.TextOrNull(r.Code), Detail: shape.TextOrNull(r.Detail),
+		ProcessID: shape.TextOrNull(r.Process), ContextID: shape.TextOrNull(r.Context), Language: shape.TextOrNull(r.Language), Command: shape.TextOrNull(r.Command), User: shape.TextOrNull(r.User), Cwd: shape.TextOrNull(r.Cwd),
+		ExitCode: r.Exit, Signal: shape.TextOrNull(r.Signal), Cause: shape.TextOrNull(string(r.Cause)), Stdout: auditOutputOf(r.Stdout), Stderr: auditOutputOf(r.Stderr),
+		FilesChanged: shape.Changes(r.Changes), FilesTotal: r.Changed, To: shape.TextOrNull(r.To),
 	}
 	if r.Status != 0 {
 		out.Status = &r.Status
@@ -120,7 +124,7 @@ func auditOutputOf(o *audit.Output) *v1.AuditOutput {
 	if o == nil {
 		return nil
 	}
-	return &v1.AuditOutput{Bytes: o.Bytes, SHA256: textOrNull(o.SHA256), First: o.First, Last: o.Last}
+	return &v1.AuditOutput{Bytes: o.Bytes, SHA256: shape.TextOrNull(o.SHA256), First: o.First, Last: o.Last}
 }
 
 type exportAudit struct {
@@ -128,18 +132,18 @@ type exportAudit struct {
 	Format *string `query:"format" doc:"jsonl (the default), which sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportAudit(ctx context.Context, c *call, in *exportAudit) error {
+func (a *API) exportAudit(ctx context.Context, c *idempotency.Call, in *exportAudit) error {
 	var sp httpapi.Spellings
 	q := in.query(&sp)
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return a.sendAudit(ctx, c, q, text0(in.Format), "jsonl")
+	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "jsonl")
 }
 
 // sendAudit sends an export as it is made. One that breaks off ends without its last chunk, and as jsonl without its end.
-func (a *API) sendAudit(ctx context.Context, c *call, q recorder.Query, format, lines string) error {
-	log, err := a.auditLog()
+func sendAudit(ctx context.Context, c *idempotency.Call, from service.Audit, q recorder.Query, format, lines string) error {
+	log, err := auditLog(from)
 	if err != nil {
 		return err
 	}
@@ -169,8 +173,8 @@ func (a *API) sendAudit(ctx context.Context, c *call, q recorder.Query, format, 
 	return httpapi.Cause(ctx, write(ctx, w))
 }
 
-func (a *API) verifyAudit(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.AuditReport, error) {
-	log, err := a.auditLog()
+func (a *API) verifyAudit(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.AuditReport, error) {
+	log, err := auditLog(a.Audit)
 	if err != nil {
 		return v1.AuditReport{}, err
 	}
@@ -195,8 +199,8 @@ func auditReportOf(r *audit.Report) v1.AuditReport {
 
 type pruneAudit struct{ Body v1.PruneAudit }
 
-func (a *API) pruneAudit(ctx context.Context, c *call, in *pruneAudit) (v1.AuditPruned, error) {
-	log, err := a.auditLog()
+func (a *API) pruneAudit(ctx context.Context, c *idempotency.Call, in *pruneAudit) (v1.AuditPruned, error) {
+	log, err := auditLog(a.Audit)
 	if err != nil {
 		return v1.AuditPruned{}, err
 	}

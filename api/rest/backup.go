@@ -9,6 +9,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 )
@@ -22,7 +23,7 @@ type Backups interface {
 }
 
 // createBackup sends a backup as it is made, as exportSnapshot does an archive.
-func (a *API) createBackup(ctx context.Context, c *call, _ *httpapi.NoInput) error {
+func (a *API) createBackup(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) error {
 	if a.backups == nil {
 		return fault.New(fault.Unsupported, "this server makes no backups")
 	}

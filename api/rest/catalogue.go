@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 )
 
-func (a *API) listImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.ImageList, error) {
+func (a *API) listImages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.ImageList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.ImageList{}, err
@@ -50,10 +52,10 @@ type buildImage struct {
 const shortBuild = 100 * time.Millisecond
 
 // buildImage waits a while for a build, which goes on when its caller leaves.
-func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image, error) {
+func (a *API) buildImage(ctx context.Context, c *idempotency.Call, in *buildImage) (v1.Image, error) {
 	build := a.Images.BuildImage
 	if in.Body.Rebuild {
-		k, err := a.keeper()
+		k, err := keeper(a.Keeper)
 		if err != nil {
 			return v1.Image{}, err
 		}
@@ -67,7 +69,7 @@ func (a *API) buildImage(ctx context.Context, c *call, in *buildImage) (v1.Image
 
 // awaitImage returns the image that do makes, or, where that takes longer than seconds, the first in
 // the list that is it, with 202. Where none is any more it has ended, and do says how.
-func (a *API) awaitImage(ctx context.Context, c *call, seconds *int, do func(context.Context) (image.Status, error), is func(image.Status) bool) (v1.Image, error) {
+func (a *API) awaitImage(ctx context.Context, c *idempotency.Call, seconds *int, do func(context.Context) (image.Status, error), is func(image.Status) bool) (v1.Image, error) {
 	wait := shortBuild
 	if seconds != nil {
 		if *seconds < 0 || *seconds > 3600 {
@@ -103,7 +105,7 @@ func (a *API) awaitImage(ctx context.Context, c *call, seconds *int, do func(con
 func imageOf(s image.Status) v1.Image {
 	out := v1.Image{
 		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), AliasNotes: s.Notes(), Default: s.Default, Allowed: s.Allowed, Status: string(s.State),
-		Digest: s.Image.Digest, Versions: mapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: timeOrNull(s.Image.Created), Start: s.Start, Config: configOf(s.Image),
+		Digest: s.Image.Digest, Versions: shape.MapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: shape.TimeOrNull(s.Image.Created), Start: s.Start, Config: configOf(s.Image),
 	}
 	switch s.State {
 	case image.Building:

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/code"
 	"sandpit.dev/kernel"
@@ -20,7 +22,7 @@ type runCode struct {
 	Body v1.RunCode
 }
 
-func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
+func (a *API) runCode(ctx context.Context, c *idempotency.Call, in *runCode) error {
 	var sp httpapi.Spellings
 	r, err := codeRequest(&sp, &in.Body)
 	if err != nil {
@@ -30,7 +32,7 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 	defer done()
 	if r.InterruptOnDisconnect {
 		var leave context.CancelFunc
-		ctx, leave = c.attached(ctx)
+		ctx, leave = c.Attached(ctx)
 		defer leave()
 	}
 	stream := httpapi.WantsEvents(c.R) || in.Body.Stream != nil && *in.Body.Stream
@@ -54,7 +56,7 @@ func (a *API) runCode(ctx context.Context, c *call, in *runCode) error {
 		for _, one := range res.Results {
 			values = append(values, codeValue(one))
 		}
-		c.keep(c.Status, nil) // it is more than is kept
+		c.Keep(c.Status, nil) // it is more than is kept
 		return c.AnswerText(struct {
 			v1.CodeOutcome
 			Results []v1.CodeValue `json:"results"`
@@ -80,8 +82,8 @@ func codeResult(res *code.Result) v1.CodeResult {
 
 func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (code.Request, error) {
 	r := code.Request{
-		Code: b.Code, Language: text0(b.Language), ContextID: text0(b.ContextID), Stateless: b.Stateless != nil && *b.Stateless,
-		Cwd: text0(b.Cwd), Env: b.Env, User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
+		Code: b.Code, Language: httpapi.Given(b.Language), ContextID: httpapi.Given(b.ContextID), Stateless: b.Stateless != nil && *b.Stateless,
+		Cwd: httpapi.Given(b.Cwd), Env: b.Env, User: httpapi.Given(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
 		InterruptOnDisconnect: b.InterruptOnDisconnect != nil && *b.InterruptOnDisconnect,
 	}
 	for name, s := range map[string]*string{"language": b.Language, "context_id": b.ContextID, "cwd": b.Cwd} {
@@ -102,10 +104,10 @@ func codeRequest(sp *httpapi.Spellings, b *v1.RunCode) (code.Request, error) {
 
 // streamCode sends what the code gives as it comes. A client that goes away, or stops reading,
 // loses the stream.
-func (a *API) streamCode(ctx context.Context, c *call, ref string, r code.Request, sp *httpapi.Spellings) error {
+func (a *API) streamCode(ctx context.Context, c *idempotency.Call, ref string, r code.Request, sp *httpapi.Spellings) error {
 	s := c.Events()
 	defer s.Close()
-	keep, send := c.codeKeeper(r.InterruptOnDisconnect), c.codeSender(s, r.InterruptOnDisconnect)
+	keep, send := newCodeKeeper(c, r.InterruptOnDisconnect), codeSender(c, s, r.InterruptOnDisconnect)
 	text := func(name string, kept *[]byte) func([]byte) error {
 		return func(b []byte) error {
 			keep.text(kept, b)
@@ -145,7 +147,7 @@ func codeOutcome(r *code.Result) v1.CodeOutcome {
 		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated, ResultsDropped: r.Dropped,
-		FilesChanged: changesOf(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
+		FilesChanged: shape.Changes(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
 	}
 	if e := r.Error; e != nil {
 		o.Error = &v1.CodeError{Name: e.Name, Value: e.Value, Traceback: append([]string{}, e.Traceback...)}
@@ -175,12 +177,12 @@ type byContext struct {
 	ID  string `path:"cid" doc:"the context's id"`
 }
 
-func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1.Context, error) {
+func (a *API) createContext(ctx context.Context, c *idempotency.Call, in *createContext) (v1.Context, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
 	r := code.ContextRequest{
-		Language: b.Language, Cwd: text0(b.Cwd), Env: b.Env,
-		User: text0(httpapi.Either(&sp, "as_user", b.AsUser, "user", b.User)),
+		Language: b.Language, Cwd: httpapi.Given(b.Cwd), Env: b.Env,
+		User: httpapi.Given(httpapi.Either(&sp, "as_user", b.AsUser, "user", b.User)),
 	}
 	if b.Cwd != nil && *b.Cwd == "" {
 		sp.Add("cwd", "is empty")
@@ -188,7 +190,7 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 	if err := sp.Err(); err != nil {
 		return v1.Context{}, err
 	}
-	cc, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Code.Contexts), nil)
+	cc, made, err := idempotency.Again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Code.Contexts), nil)
 	if !made && err == nil {
 		cc, err = a.Code.CreateContext(ctx, c.Caller, in.Ref, r)
 	}
@@ -198,7 +200,7 @@ func (a *API) createContext(ctx context.Context, c *call, in *createContext) (v1
 	return contextOf(cc), nil
 }
 
-func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextList, error) {
+func (a *API) listContexts(ctx context.Context, c *idempotency.Call, in *byRef) (v1.ContextList, error) {
 	all, err := a.Code.Contexts(ctx, c.Caller, in.Ref)
 	out := v1.ContextList{Items: make([]v1.Context, 0, len(all))}
 	for _, cc := range all {
@@ -207,21 +209,21 @@ func (a *API) listContexts(ctx context.Context, c *call, in *byRef) (v1.ContextL
 	return out, err
 }
 
-func (a *API) getContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
+func (a *API) getContext(ctx context.Context, c *idempotency.Call, in *byContext) (v1.Context, error) {
 	cc, err := a.Code.Context(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
-func (a *API) restartContext(ctx context.Context, c *call, in *byContext) (v1.Context, error) {
+func (a *API) restartContext(ctx context.Context, c *idempotency.Call, in *byContext) (v1.Context, error) {
 	cc, err := a.Code.RestartContext(ctx, c.Caller, in.Ref, in.ID)
 	return contextOf(cc), err
 }
 
-func (a *API) interruptContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
+func (a *API) interruptContext(ctx context.Context, c *idempotency.Call, in *byContext) (httpapi.None, error) {
 	return httpapi.None{}, a.Code.InterruptContext(ctx, c.Caller, in.Ref, in.ID)
 }
 
-func (a *API) deleteContext(ctx context.Context, c *call, in *byContext) (httpapi.None, error) {
+func (a *API) deleteContext(ctx context.Context, c *idempotency.Call, in *byContext) (httpapi.None, error) {
 	return httpapi.None{}, a.Code.DeleteContext(ctx, c.Caller, in.Ref, in.ID)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/code"
 	"sandpit.dev/fault"
@@ -19,18 +20,18 @@ import (
 
 // codeAgain is the result of a cell of the same request before: as it was kept, or else as
 // far as it is on record.
-func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, error) {
-	if c.key == nil || c.key.Prior() == nil {
+func (a *API) codeAgain(ctx context.Context, c *idempotency.Call) (*v1.CodeResult, bool, error) {
+	if !c.Repeated() {
 		return nil, false, nil
 	}
-	if p := c.key.Prior(); p.Answer != nil {
+	if answer := c.KeptAnswer(); answer != nil {
 		out := new(v1.CodeResult)
-		if err := json.Unmarshal(p.Answer, out); err != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
 			return nil, false, fault.Wrap(fault.Internal, err, "the answer that was kept cannot be read")
 		}
 		return out, true, nil
 	}
-	t, ok := c.made(keyed.Process)
+	t, ok := c.Made(keyed.Process)
 	if !ok {
 		return nil, false, nil
 	}
@@ -39,7 +40,7 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 		return nil, false, err
 	}
 	if !began {
-		c.renew()
+		c.Renew()
 		return nil, false, nil
 	}
 	out := codeResult(&res)
@@ -47,7 +48,7 @@ func (a *API) codeAgain(ctx context.Context, c *call) (*v1.CodeResult, bool, err
 }
 
 // streamResult streams a result that is known already.
-func (a *API) streamResult(c *call, r *v1.CodeResult) error {
+func (a *API) streamResult(c *idempotency.Call, r *v1.CodeResult) error {
 	s := c.Events()
 	defer s.Close()
 	event := func(name string, data any) httpapi.Event { return httpapi.Event{Name: name, Data: data} }
@@ -73,8 +74,8 @@ type codeKeeper struct {
 	on   bool
 }
 
-func (c *call) codeKeeper(interrupts bool) *codeKeeper {
-	return &codeKeeper{on: c.key != nil && !interrupts}
+func newCodeKeeper(c *idempotency.Call, interrupts bool) *codeKeeper {
+	return &codeKeeper{on: c.Keyed() && !interrupts}
 }
 
 // room reports whether n bytes more can be kept.
@@ -99,26 +100,26 @@ func (k *codeKeeper) result(r kernel.Result) {
 }
 
 // done keeps the whole as the answer that is no stream.
-func (k *codeKeeper) done(c *call, res code.Result) error {
+func (k *codeKeeper) done(c *idempotency.Call, res code.Result) error {
 	if !k.on {
-		c.keepNothing()
+		c.KeepNothing()
 		return nil
 	}
 	res.Stdout, res.Stderr, res.Results = k.res.Stdout, k.res.Stderr, k.res.Results
 	out := codeResult(&res)
-	return c.keepAs(&out)
+	return c.KeepAs(&out)
 }
 
 // codeSender sends events of a cell. One of a request with a key is seen to its end, whether
 // its client listens or not, so that its answer can be kept.
-func (c *call) codeSender(s *httpapi.Events, interrupts bool) func(string, any) error {
+func codeSender(c *idempotency.Call, s *httpapi.Events, interrupts bool) func(string, any) error {
 	deaf := false
 	return func(name string, data any) error {
 		if deaf {
 			return nil
 		}
 		err := s.Send(name, 0, data)
-		if c.key != nil && !interrupts && err != nil {
+		if c.Keyed() && !interrupts && err != nil {
 			deaf, err = true, nil
 		}
 		return err
@@ -126,8 +127,8 @@ func (c *call) codeSender(s *httpapi.Events, interrupts bool) func(string, any) 
 }
 
 // deafened is codeSender for frames.
-func (c *call) deafened(sink func(sandbox.Frame) error) func(sandbox.Frame) error {
-	if c.key == nil {
+func deafened(c *idempotency.Call, sink func(sandbox.Frame) error) func(sandbox.Frame) error {
+	if !c.Keyed() {
 		return sink
 	}
 	deaf := false

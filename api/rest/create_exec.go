@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -19,7 +20,7 @@ type createExec struct {
 	Body v1.CreateExec
 }
 
-func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
+func (a *API) createExec(ctx context.Context, c *idempotency.Call, in *createExec) error {
 	var sp httpapi.Spellings
 	r, _ := execRequest(&sp, &in.Body.Exec) // sp has all that is wrong, here and below
 	box, _ := createRequest(sp.Part("sandbox"), &in.Body.Sandbox, a.SizeTable())
@@ -32,9 +33,9 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	ctx, attach := c.attachLater(ctx)
+	ctx, attach := c.AttachLater(ctx)
 	defer attach()
-	if c.wantsStream() {
+	if wantsStream(c) {
 		return a.streamCommand(ctx, c, r, &sp, func(s *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 			started := r.Started
 			r.Started = func(id string) { attach(); started(id) }
@@ -43,15 +44,15 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 				return nil, err
 			}
 			out := v1.CreateExecOutcome{ExecPlace: placeOf(p, &box), ExecOutcome: outcomeOf(&res)}
-			return &out, c.complete(&out.ExecOutcome, &out)
+			return &out, complete(c, &out.ExecOutcome, &out)
 		})
 	}
 	var where engine.Place
 	found := func(p engine.Place) { where = p }
 	r.Started = func(id string) { // not before: a sandbox whose command does not begin may be gone
 		attach()
-		c.W.Header().Set(processHeader, id)
-		c.W.Header().Set(sandboxHeader, string(where.Sandbox.ID))
+		c.W.Header().Set(v1.ProcessHeader, id)
+		c.W.Header().Set(v1.SandboxHeader, string(where.Sandbox.ID))
 	}
 	r.Room = c.Room
 	p, res, err := a.runCreateExec(ctx, c, box, r, found, nil)
@@ -59,9 +60,9 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
 	place := placeOf(p, &box)
-	c.goesOn(place.SandboxID, &res)
+	goesOn(c, place.SandboxID, &res)
 	kept := v1.CreateExecOutcome{ExecPlace: place, ExecOutcome: outcomeOf(&res)}
-	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
+	if err := complete(c, &kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
 	if o := outputsOf(&res); o.large() {
@@ -72,9 +73,9 @@ func (a *API) createExec(ctx context.Context, c *call, in *createExec) error {
 
 // runCreateExec makes a sandbox and runs a command in it, or goes on where the same request
 // before got to: it may have made the sandbox, and not begun the command.
-func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(sandbox.Frame) error) (engine.Place, engine.ExecResult, error) {
-	box, made := c.made(keyed.Sandbox)
-	if t, ok := c.made(keyed.Process); ok {
+func (a *API) runCreateExec(ctx context.Context, c *idempotency.Call, in engine.CreateRequest, r engine.ExecRequest, found func(engine.Place), sink func(sandbox.Frame) error) (engine.Place, engine.ExecResult, error) {
+	box, made := c.Made(keyed.Sandbox)
+	if t, ok := c.Made(keyed.Process); ok {
 		p := engine.Place{Created: made, Sandbox: &sandbox.Sandbox{ID: t.Sandbox}}
 		found(p)
 		res, began, err := a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
@@ -94,8 +95,8 @@ func (a *API) runCreateExec(ctx context.Context, c *call, in engine.CreateReques
 			return engine.Place{}, engine.ExecResult{}, err
 		}
 	}
-	if c.key != nil && c.key.Prior() != nil { // it made nothing, or that is undone
-		c.renew()
+	if c.Repeated() { // it made nothing, or that is undone
+		c.Renew()
 	}
 	return a.Commands.CreateExec(ctx, c.Caller, in, r, found, sink)
 }

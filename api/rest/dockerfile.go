@@ -12,6 +12,8 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image/dockerfile"
@@ -27,7 +29,7 @@ type buildDockerfile struct {
 }
 
 // buildDockerfile builds what the raw body has, and streams how it goes.
-func (a *API) buildDockerfile(ctx context.Context, c *call, in *buildDockerfile) error {
+func (a *API) buildDockerfile(ctx context.Context, c *idempotency.Call, in *buildDockerfile) error {
 	if a.Dockerfiles == nil {
 		return fault.New(fault.Unsupported, "this server builds no Dockerfiles")
 	}
@@ -36,7 +38,7 @@ func (a *API) buildDockerfile(ctx context.Context, c *call, in *buildDockerfile)
 			fault.New(fault.Malformed, "the body is encoded as %q; an archive may be compressed, its transport not", sandbox.Clip(enc, 40)).
 				WithRemedy("send it without the header Content-Encoding"))
 	}
-	r := dockerfile.Request{Name: text0(in.Name), Dockerfile: text0(in.Dockerfile), Target: text0(in.Target), Anew: in.NoCache != nil && *in.NoCache}
+	r := dockerfile.Request{Name: httpapi.Given(in.Name), Dockerfile: httpapi.Given(in.Dockerfile), Target: httpapi.Given(in.Target), Anew: in.NoCache != nil && *in.NoCache}
 	if in.Args != nil {
 		if err := json.Unmarshal([]byte(*in.Args), &r.Args); err != nil {
 			return fault.InvalidField("build_args", "is not a JSON object of texts").WithRemedy(`write it as {"VERSION":"1.4"}`)
@@ -60,7 +62,7 @@ func (a *API) buildDockerfile(ctx context.Context, c *call, in *buildDockerfile)
 		}
 		// A client that went away is found by the context.
 		if e.Output != nil {
-			_ = s.Send(v1.BuildOutput, 0, outputOf(sandbox.Frame{At: time.Now(), Data: e.Output}, exact))
+			_ = s.Send(v1.BuildOutput, 0, shape.Output(sandbox.Frame{At: time.Now(), Data: e.Output}, exact))
 			return
 		}
 		_ = s.Send(v1.BuildStarted, 0, v1.BuildStep{Phase: e.Stage, Text: e.Text, Progress: e.Progress, Step: e.Step, Steps: e.Steps, Line: e.Line, Kept: e.Kept})

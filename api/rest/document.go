@@ -12,13 +12,15 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
 )
 
-func (a *API) getOpenAPI(_ context.Context, c *call, _ *httpapi.NoInput) error {
+func (a *API) getOpenAPI(_ context.Context, c *idempotency.Call, _ *httpapi.NoInput) error {
 	h := c.W.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(a.document)))
@@ -62,7 +64,7 @@ const keyDoc = "a text of the client's own choice, for sending the request again
 
 // keyParameter returns the header of operations that take an idempotency key.
 func keyParameter(o *httpapi.Operation) []httpapi.Parameter {
-	if _, ok := o.Extension.(keying); !ok {
+	if _, ok := o.Extension.(idempotency.Keying); !ok {
 		return nil
 	}
 	return []httpapi.Parameter{{
@@ -100,7 +102,7 @@ func enums() map[string][]any {
 		codes = append(codes, string(c))
 	}
 	states := []any{string(sandbox.Deleted)} // in the answer to a stop of one with auto_delete
-	for _, s := range liveStates() {
+	for _, s := range shape.LiveStates() {
 		states = append(states, s)
 	}
 	return map[string][]any{

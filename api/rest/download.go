@@ -13,19 +13,20 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/mediatype"
 	"sandpit.dev/sandbox"
 )
 
 // readFile sends a file raw, or lists a directory.
-func (a *API) readFile(ctx context.Context, c *call, in *target) error {
+func (a *API) readFile(ctx context.Context, c *idempotency.Call, in *target) error {
 	optional := in.Route == "" // …/files/ is the workspace
 	p, err := httpapi.Place(in.Route, in.Path, optional)
 	if err != nil {
 		return err
 	}
-	user := text0(in.User)
+	user := httpapi.Given(in.User)
 	if c.R.Method == http.MethodHead {
 		return a.headFile(ctx, c, in.Ref, p, user)
 	}
@@ -39,7 +40,7 @@ func (a *API) readFile(ctx context.Context, c *call, in *target) error {
 }
 
 // sendFile answers with a file, or the part of it that is wanted.
-func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error {
+func (a *API) sendFile(ctx context.Context, c *idempotency.Call, ref, p, user string) error {
 	part, err := a.wanted(ctx, c, ref, p, user)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (a *API) sendFile(ctx context.Context, c *call, ref, p, user string) error 
 
 // headFile tells about a file without its bytes. A link is opened, for only
 // that tells what it leads to.
-func (a *API) headFile(ctx context.Context, c *call, ref, p, user string) error {
+func (a *API) headFile(ctx context.Context, c *idempotency.Call, ref, p, user string) error {
 	info, err := a.Files.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return byUser(err)
@@ -99,7 +100,7 @@ type section struct {
 
 // wanted reads the header Range. One range is served; what is no range of bytes,
 // or several of them, is answered with the whole file, as HTTP allows.
-func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section, error) {
+func (a *API) wanted(ctx context.Context, c *idempotency.Call, ref, p, user string) (section, error) {
 	spec, ok := strings.CutPrefix(c.R.Header.Get("Range"), "bytes=")
 	if !ok || strings.Contains(spec, ",") {
 		return section{}, nil
@@ -143,7 +144,7 @@ func (a *API) wanted(ctx context.Context, c *call, ref, p, user string) (section
 
 // send answers with a file's bytes. The file may change under it: what was
 // promised in Content-Length is sent, or the connection is cut.
-func (a *API) send(c *call, info sandbox.FileInfo, body io.Reader, part section) error {
+func (a *API) send(c *idempotency.Call, info sandbox.FileInfo, body io.Reader, part section) error {
 	h := c.W.Header()
 	size := info.Size
 	status := http.StatusOK

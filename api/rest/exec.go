@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -27,7 +29,7 @@ type execInput struct {
 	Body v1.Exec
 }
 
-func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
+func (a *API) exec(ctx context.Context, c *idempotency.Call, in *execInput) error {
 	var sp httpapi.Spellings
 	if err := a.imageCommand(ctx, c, in.Ref, commandFields{&in.Body.ImageCommand, in.Body.Command, &in.Body.Argv, &in.Body.Cwd}); err != nil {
 		return err
@@ -41,18 +43,18 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	if c.wantsStream() {
+	if wantsStream(c) {
 		return a.streamExec(ctx, c, in.Ref, r, &sp)
 	}
-	r.Started = func(id string) { c.W.Header().Set(processHeader, id) }
+	r.Started = func(id string) { c.W.Header().Set(v1.ProcessHeader, id) }
 	r.Room = c.Room
 	res, err := a.runExec(ctx, c, in.Ref, r, nil)
 	if err != nil {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
-	c.goesOn(in.Ref, &res)
+	goesOn(c, in.Ref, &res)
 	kept := outcomeOf(&res)
-	if err := c.complete(&kept, &kept); err != nil {
+	if err := complete(c, &kept, &kept); err != nil {
 		return err
 	}
 	if o := outputsOf(&res); o.large() {
@@ -63,42 +65,42 @@ func (a *API) exec(ctx context.Context, c *call, in *execInput) error {
 }
 
 // runExec runs a command, or goes on with that of the same request before.
-func (a *API) runExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
-	if t, ok := c.made(keyed.Process); ok {
+func (a *API) runExec(ctx context.Context, c *idempotency.Call, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error) {
+	if t, ok := c.Made(keyed.Process); ok {
 		res, began, err := a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, sink)
 		if began || err != nil {
 			return res, err
 		}
-		c.renew()
+		c.Renew()
 	}
 	return a.Commands.Exec(ctx, c.Caller, ref, r, sink)
 }
 
 // complete has the outcome of a command kept, without its output. Where one is kept already
 // it is that, into which what was read again goes.
-func (c *call) complete(o *v1.ExecOutcome, whole any) error {
+func complete(c *idempotency.Call, o *v1.ExecOutcome, whole any) error {
 	switch {
-	case c.key == nil:
+	case !c.Keyed():
 		return nil
 	case o.Status == statusRunning:
-		c.keepNothing()
+		c.KeepNothing()
 		return nil
 	}
-	if p := c.key.Prior(); p != nil && p.Answer != nil {
+	if answer := c.KeptAnswer(); answer != nil {
 		cutOut, cutErr := o.StdoutTruncated, o.StderrTruncated // of what was read again
-		if err := json.Unmarshal(p.Answer, whole); err != nil {
+		if err := json.Unmarshal(answer, whole); err != nil {
 			return fault.Wrap(fault.Internal, err, "the answer that was kept cannot be read")
 		}
 		o.StdoutTruncated, o.StderrTruncated = o.StdoutTruncated || cutOut, o.StderrTruncated || cutErr
-		c.keepNothing()
+		c.KeepNothing()
 		return nil
 	}
-	return c.keepAs(whole)
+	return c.KeepAs(whole)
 }
 
 // goesOn gives the answer about a command that goes on its status, and the place where the
 // command is asked after.
-func (c *call) goesOn(ref string, res *engine.ExecResult) {
+func goesOn(c *idempotency.Call, ref string, res *engine.ExecResult) {
 	if res.Running {
 		c.Status = http.StatusAccepted
 		c.W.Header().Set("Location", "/v1/sandboxes/"+url.PathEscape(ref)+"/processes/"+res.ProcessID)
@@ -128,8 +130,8 @@ func (o outputs) large() bool { return len(o[0].Data)+len(o[1].Data) > httpapi.F
 // wait at all.
 func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) {
 	r := engine.ExecRequest{
-		Shell: text0(b.Command), Argv: b.Argv, Cwd: text0(b.Cwd), Env: b.Env,
-		User: text0(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
+		Shell: httpapi.Given(b.Command), Argv: b.Argv, Cwd: httpapi.Given(b.Cwd), Env: b.Env,
+		User: httpapi.Given(httpapi.Either(sp, "as_user", b.AsUser, "user", b.User)),
 	}
 	if b.ImageCommand != nil && *b.ImageCommand {
 		sp.Add("image_command", "is for a command in a sandbox that is there, outside of shells; make the sandbox first")
@@ -169,8 +171,8 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 
 // mayStreamInput refuses a streamed standard input to a caller who is told which process it is
 // for when that is over.
-func mayStreamInput(c *call, b *v1.Exec) error {
-	if b.StreamStdin == nil || !*b.StreamStdin || b.WaitSeconds != nil || c.wantsStream() {
+func mayStreamInput(c *idempotency.Call, b *v1.Exec) error {
+	if b.StreamStdin == nil || !*b.StreamStdin || b.WaitSeconds != nil || wantsStream(c) {
 		return nil
 	}
 	return fault.InvalidField("stream_stdin", "is true, and the answer would name the process only at its end").
@@ -225,7 +227,7 @@ func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
 		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		FilesChanged: changesOf(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
+		FilesChanged: shape.Changes(r.Changes), FilesChangedTotal: r.ChangesTotal, FilesChangedComplete: r.ChangesComplete,
 		SnapshotID: string(r.SnapshotID),
 	}
 	if r.Running {

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/audit"
 	"sandpit.dev/audit/recorder"
@@ -33,11 +36,11 @@ type executionFilter struct {
 }
 
 func (f *executionFilter) query(sp *httpapi.Spellings) recorder.Query {
-	q := recorder.Query{Since: instant(sp, "from", f.From), Until: instant(sp, "to", f.To), Text: text0(f.Search)}
+	q := recorder.Query{Since: query.Instant(sp, "from", f.From), Until: query.Instant(sp, "to", f.To), Text: httpapi.Given(f.Search)}
 	if f.ToolName != nil {
 		q.Types = []sandbox.EventType{sandbox.EventType(*f.ToolName)}
 	}
-	switch text0(f.Status) {
+	switch httpapi.Given(f.Status) {
 	case "":
 	case "success":
 		q.Outcomes = []audit.Outcome{audit.OK}
@@ -71,7 +74,7 @@ type observabilityLogs struct {
 }
 
 // logged returns the id of a sandbox, which may be gone.
-func (a *API) logged(ctx context.Context, c *call, ref string) (sandbox.ID, error) {
+func (a *API) logged(ctx context.Context, c *idempotency.Call, ref string) (sandbox.ID, error) {
 	s, err := a.Sandboxes.Get(ctx, c.Caller, ref)
 	switch {
 	case err == nil:
@@ -79,7 +82,7 @@ func (a *API) logged(ctx context.Context, c *call, ref string) (sandbox.ID, erro
 	case !fault.Is(err, fault.NotFound) || !sandbox.ValidID(ref):
 		return "", err
 	}
-	log, unkept := a.auditLog()
+	log, unkept := auditLog(a.Audit)
 	if unkept != nil {
 		return "", unkept
 	}
@@ -95,7 +98,7 @@ func (a *API) logged(ctx context.Context, c *call, ref string) (sandbox.ID, erro
 	return sandbox.ID(ref), nil
 }
 
-func (a *API) sandboxLogs(ctx context.Context, c *call, in *sandboxLogs) (v1.ExecutionLogPage, error) {
+func (a *API) sandboxLogs(ctx context.Context, c *idempotency.Call, in *sandboxLogs) (v1.ExecutionLogPage, error) {
 	id, err := a.logged(ctx, c, in.ID)
 	if err != nil {
 		return v1.ExecutionLogPage{}, err
@@ -106,7 +109,7 @@ func (a *API) sandboxLogs(ctx context.Context, c *call, in *sandboxLogs) (v1.Exe
 	return a.executionLogs(ctx, c, &sp, q, in.executionPage)
 }
 
-func (a *API) observabilityLogs(ctx context.Context, c *call, in *observabilityLogs) (v1.ExecutionLogPage, error) {
+func (a *API) observabilityLogs(ctx context.Context, c *idempotency.Call, in *observabilityLogs) (v1.ExecutionLogPage, error) {
 	var sp httpapi.Spellings
 	q := in.observed(&sp)
 	return a.executionLogs(ctx, c, &sp, q, in.executionPage)
@@ -114,15 +117,15 @@ func (a *API) observabilityLogs(ctx context.Context, c *call, in *observabilityL
 
 func (in *observabilityLogs) observed(sp *httpapi.Spellings) recorder.Query {
 	q := in.query(sp)
-	q.Sandbox, q.Project = sandbox.ID(text0(in.SandboxID)), text0(in.UserID)
-	if s := text0(in.SourceType); s != "" && s != "sandbox" {
+	q.Sandbox, q.Project = sandbox.ID(httpapi.Given(in.SandboxID)), httpapi.Given(in.UserID)
+	if s := httpapi.Given(in.SourceType); s != "" && s != "sandbox" {
 		sp.Add("source_type", "%q is not sandbox, and there are logs of nothing else", sandbox.Clip(s, 40))
 	}
 	return q
 }
 
-func (a *API) executionLogs(ctx context.Context, c *call, sp *httpapi.Spellings, q recorder.Query, p executionPage) (v1.ExecutionLogPage, error) {
-	log, err := a.auditLog()
+func (a *API) executionLogs(ctx context.Context, c *idempotency.Call, sp *httpapi.Spellings, q recorder.Query, p executionPage) (v1.ExecutionLogPage, error) {
+	log, err := auditLog(a.Audit)
 	if err != nil {
 		return v1.ExecutionLogPage{}, err
 	}
@@ -157,8 +160,8 @@ func (a *API) executionLogs(ctx context.Context, c *call, sp *httpapi.Spellings,
 func executionLogOf(r *audit.Record) v1.ExecutionLog {
 	out := v1.ExecutionLog{
 		ID: fmt.Sprintf("%s-%d", r.Writer, r.Seq), SandboxID: string(r.Sandbox), UserID: r.Project, UserName: r.Actor, SourceType: "sandbox", ToolName: string(r.Type),
-		Status: string(r.Outcome), Command: textOrNull(r.Command), ExitCode: r.Exit, Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
-		FilesChanged: changesOf(r.Changes), CreatedAt: r.At.UTC(), RequestID: textOrNull(r.Request),
+		Status: string(r.Outcome), Command: shape.TextOrNull(r.Command), ExitCode: r.Exit, Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
+		FilesChanged: shape.Changes(r.Changes), CreatedAt: r.At.UTC(), RequestID: shape.TextOrNull(r.Request),
 	}
 	switch r.Outcome {
 	case audit.OK:
@@ -192,7 +195,7 @@ type exportSandboxLogs struct {
 	Format *string `query:"format" doc:"json (the default), lines that sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportSandboxLogs(ctx context.Context, c *call, in *exportSandboxLogs) error {
+func (a *API) exportSandboxLogs(ctx context.Context, c *idempotency.Call, in *exportSandboxLogs) error {
 	id, err := a.logged(ctx, c, in.ID)
 	if err != nil {
 		return err
@@ -203,7 +206,7 @@ func (a *API) exportSandboxLogs(ctx context.Context, c *call, in *exportSandboxL
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return a.sendAudit(ctx, c, q, text0(in.Format), "json")
+	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
 }
 
 type exportObservabilityLogs struct {
@@ -211,11 +214,11 @@ type exportObservabilityLogs struct {
 	Format *string `query:"format" doc:"json (the default), lines that sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportObservabilityLogs(ctx context.Context, c *call, in *exportObservabilityLogs) error {
+func (a *API) exportObservabilityLogs(ctx context.Context, c *idempotency.Call, in *exportObservabilityLogs) error {
 	var sp httpapi.Spellings
 	q := in.observed(&sp)
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return a.sendAudit(ctx, c, q, text0(in.Format), "json")
+	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
 }

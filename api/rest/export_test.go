@@ -5,6 +5,7 @@ package rest
 
 import (
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -21,11 +22,11 @@ func (a *API) Posts() map[string]string {
 	out := make(map[string]string)
 	for _, o := range a.operations() {
 		switch how := o.Extension.(type) {
-		case keying:
+		case idempotency.Keying:
 			if out[o.ID] = ""; o.Method == "POST" {
 				out[o.ID] = "takes a key"
 			}
-		case keyless:
+		case idempotency.Keyless:
 			out[o.ID] = string(how)
 		default:
 			if o.Method == "POST" {

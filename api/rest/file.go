@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -45,7 +46,7 @@ type writeFile struct {
 
 // writeFile stores the raw body. It is whole or not at all: a body that is cut
 // off leaves what was there before.
-func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
+func (a *API) writeFile(ctx context.Context, c *idempotency.Call, in *writeFile) error {
 	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (a *API) writeFile(ctx context.Context, c *call, in *writeFile) error {
 	}
 	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
 	_, _, err = a.Files.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
-		User: text0(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
+		User: httpapi.Given(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
 		Sync: in.Sync != nil && *in.Sync,
 	})
 	if err != nil {
@@ -88,7 +89,7 @@ type writeFileJSON struct {
 	Body v1.WriteFile
 }
 
-func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1.FileInfo, error) {
+func (a *API) writeFileJSON(ctx context.Context, c *idempotency.Call, in *writeFileJSON) (v1.FileInfo, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
 	if in.Path != nil && b.Path != nil && *in.Path != *b.Path {
@@ -98,7 +99,7 @@ func (a *API) writeFileJSON(ctx context.Context, c *call, in *writeFileJSON) (v1
 	if where == nil {
 		where = b.Path
 	}
-	user := text0(in.User)
+	user := httpapi.Given(in.User)
 	if b.User != nil {
 		if user != "" && user != *b.User {
 			sp.Add("user", "is %q in the query and %q in the body; give it once", sandbox.Clip(user, 80), sandbox.Clip(*b.User, 80))
@@ -143,22 +144,22 @@ type removeFile struct {
 	Recursive *bool `query:"recursive" doc:"delete a directory with all that is in it"`
 }
 
-func (a *API) removeFile(ctx context.Context, c *call, in *removeFile) (httpapi.None, error) {
+func (a *API) removeFile(ctx context.Context, c *idempotency.Call, in *removeFile) (httpapi.None, error) {
 	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
 		return httpapi.None{}, err
 	}
 	return httpapi.None{}, byUser(a.Files.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{
-		User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive,
+		User: httpapi.Given(in.User), Recursive: in.Recursive != nil && *in.Recursive,
 	}))
 }
 
-func (a *API) statFile(ctx context.Context, c *call, in *byQuery) (v1.FileInfo, error) {
+func (a *API) statFile(ctx context.Context, c *idempotency.Call, in *byQuery) (v1.FileInfo, error) {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return v1.FileInfo{}, err
 	}
-	info, err := a.Files.StatFile(ctx, c.Caller, in.Ref, p, text0(in.User))
+	info, err := a.Files.StatFile(ctx, c.Caller, in.Ref, p, httpapi.Given(in.User))
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
 	}
@@ -170,7 +171,7 @@ type makeDir struct {
 	Body v1.MakeDir
 }
 
-func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (httpapi.None, error) {
+func (a *API) makeDir(ctx context.Context, c *idempotency.Call, in *makeDir) (httpapi.None, error) {
 	p, err := httpapi.CheckPath("path", in.Body.Path)
 	if err != nil {
 		return httpapi.None{}, err
@@ -180,7 +181,7 @@ func (a *API) makeDir(ctx context.Context, c *call, in *makeDir) (httpapi.None, 
 		return httpapi.None{}, err
 	}
 	return httpapi.None{}, byUser(a.Files.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{
-		User: text0(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
+		User: httpapi.Given(in.Body.User), Parents: in.Body.Parents == nil || *in.Body.Parents, Mode: perm,
 	}))
 }
 
@@ -189,7 +190,7 @@ type moveFile struct {
 	Body v1.MoveFile
 }
 
-func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (httpapi.None, error) {
+func (a *API) moveFile(ctx context.Context, c *idempotency.Call, in *moveFile) (httpapi.None, error) {
 	from, err := httpapi.CheckPath("from", in.Body.From)
 	if err != nil {
 		return httpapi.None{}, err
@@ -199,7 +200,7 @@ func (a *API) moveFile(ctx context.Context, c *call, in *moveFile) (httpapi.None
 		return httpapi.None{}, err
 	}
 	return httpapi.None{}, byUser(a.Files.MoveFile(ctx, c.Caller, in.Ref, from, to, sandbox.MoveFileOptions{
-		User: text0(in.Body.User), Overwrite: in.Body.Overwrite,
+		User: httpapi.Given(in.Body.User), Overwrite: in.Body.Overwrite,
 	}))
 }
 

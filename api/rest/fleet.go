@@ -10,6 +10,9 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -19,7 +22,7 @@ import (
 )
 
 // fleet returns the sandboxes of all projects, for a caller who may see them: others learn nothing of the server's.
-func (a *API) fleet(c *call) (service.Fleet, error) {
+func (a *API) fleet(c *idempotency.Call) (service.Fleet, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
@@ -47,14 +50,14 @@ type listAllSandboxes struct {
 // fleetPage is the page of a list of all projects that names none.
 const fleetPage = 50
 
-func (a *API) listAllSandboxes(ctx context.Context, c *call, in *listAllSandboxes) (v1.SandboxPage, error) {
+func (a *API) listAllSandboxes(ctx context.Context, c *idempotency.Call, in *listAllSandboxes) (v1.SandboxPage, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.SandboxPage{}, err
 	}
 	var sp httpapi.Spellings
 	q := everywhere(&sp, in.Project, in.UserID, in.Status, in.ExcludeStatus, in.Image, in.Search, in.Metadata)
-	page := pageOf(&sp, &q, fleetPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
+	page := query.Page(&sp, &q, fleetPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
 	}
@@ -62,32 +65,32 @@ func (a *API) listAllSandboxes(ctx context.Context, c *call, in *listAllSandboxe
 	if err != nil {
 		return v1.SandboxPage{}, sp.Rename(err)
 	}
-	return sandboxPage(got, page, q.Limit), nil
+	return shape.SandboxPage(got, page, q.Limit), nil
 }
 
 // everywhere reads a filter of sandboxes of all projects.
 func everywhere(sp *httpapi.Spellings, project, user *string, status, exclude []string, image, search *string, metadata map[string]string) engine.SandboxesRequest {
 	q := engine.SandboxesRequest{
-		Project:   text0(httpapi.Either(sp, "project", project, "user_id", user)),
-		ImagePart: text0(image), Search: text0(search), Metadata: metadata,
+		Project:   httpapi.Given(httpapi.Either(sp, "project", project, "user_id", user)),
+		ImagePart: httpapi.Given(image), Search: httpapi.Given(search), Metadata: metadata,
 	}
 	if q.Project != "" {
 		if err := access.CheckProject("project", q.Project); err != nil {
 			sp.Add(sp.Name("project"), "%s", fault.As(err).Fields[0].Message)
 		}
 	}
-	q.States = states(sp, status, nil)
+	q.States = query.States(sp, status, nil)
 	var not httpapi.Spellings
-	excluded := states(&not, exclude, nil)
+	excluded := query.States(&not, exclude, nil)
 	if not.Err() != nil {
-		sp.Add("exclude_status", "%q has one that is not valid; the states are %s", sandbox.Clip(strings.Join(exclude, ","), 80), strings.Join(liveStates(), ", "))
+		sp.Add("exclude_status", "%q has one that is not valid; the states are %s", sandbox.Clip(strings.Join(exclude, ","), 80), strings.Join(shape.LiveStates(), ", "))
 		return q
 	}
 	if len(excluded) == 0 {
 		return q
 	}
 	if len(q.States) == 0 {
-		for _, s := range liveStates() {
+		for _, s := range shape.LiveStates() {
 			q.States = append(q.States, sandbox.State(s))
 		}
 	}
@@ -100,7 +103,7 @@ func everywhere(sp *httpapi.Spellings, project, user *string, status, exclude []
 
 type bulkSandboxes struct{ Body v1.BulkSandboxes }
 
-func (a *API) bulkStop(ctx context.Context, c *call, in *bulkSandboxes) (v1.BulkResult, error) {
+func (a *API) bulkStop(ctx context.Context, c *idempotency.Call, in *bulkSandboxes) (v1.BulkResult, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.BulkResult{}, err
@@ -108,7 +111,7 @@ func (a *API) bulkStop(ctx context.Context, c *call, in *bulkSandboxes) (v1.Bulk
 	return bulk(ctx, c, &in.Body, f.Stop)
 }
 
-func (a *API) bulkDestroy(ctx context.Context, c *call, in *bulkSandboxes) (v1.BulkResult, error) {
+func (a *API) bulkDestroy(ctx context.Context, c *idempotency.Call, in *bulkSandboxes) (v1.BulkResult, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.BulkResult{}, err
@@ -116,10 +119,10 @@ func (a *API) bulkDestroy(ctx context.Context, c *call, in *bulkSandboxes) (v1.B
 	return bulk(ctx, c, &in.Body, f.Delete)
 }
 
-func bulk(ctx context.Context, c *call, b *v1.BulkSandboxes, do func(context.Context, access.Caller, fleet.Selection) (fleet.Result, error)) (v1.BulkResult, error) {
+func bulk(ctx context.Context, c *idempotency.Call, b *v1.BulkSandboxes, do func(context.Context, access.Caller, fleet.Selection) (fleet.Result, error)) (v1.BulkResult, error) {
 	var sp httpapi.Spellings
 	s := fleet.Selection{DryRun: b.DryRun}
-	filtered := b.Project != nil || b.UserID != nil || len(b.Status)+len(b.ExcludeStatus)+len(b.Metadata) > 0 || text0(b.Image) != "" || text0(b.Search) != ""
+	filtered := b.Project != nil || b.UserID != nil || len(b.Status)+len(b.ExcludeStatus)+len(b.Metadata) > 0 || httpapi.Given(b.Image) != "" || httpapi.Given(b.Search) != ""
 	switch {
 	case len(b.SandboxIDs) > 0 && (filtered || b.All):
 		sp.Add("sandbox_ids", "and a filter cannot both be given")

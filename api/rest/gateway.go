@@ -10,6 +10,8 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/project"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/usage"
@@ -18,14 +20,14 @@ import (
 )
 
 // serverProjects returns the projects for a caller who may see all: others learn nothing of the server's.
-func (a *API) serverProjects(c *call) (service.Projects, error) {
+func (a *API) serverProjects(c *idempotency.Call) (service.Projects, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
-	return a.projects()
+	return kept(a.Projects)
 }
 
-func (a *API) listUserQuotas(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.UserQuotas, error) {
+func (a *API) listUserQuotas(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.UserQuotas, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuotas{}, err
@@ -48,7 +50,7 @@ type ofUser struct {
 	UserID string `path:"user_id" doc:"the project"`
 }
 
-func (a *API) getUserQuota(ctx context.Context, c *call, in *ofUser) (v1.UserQuota, error) {
+func (a *API) getUserQuota(ctx context.Context, c *idempotency.Call, in *ofUser) (v1.UserQuota, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuota{}, err
@@ -65,7 +67,7 @@ type setUserQuota struct {
 	Body v1.SetUserQuota
 }
 
-func (a *API) setUserQuota(ctx context.Context, c *call, in *setUserQuota) (v1.UserQuota, error) {
+func (a *API) setUserQuota(ctx context.Context, c *idempotency.Call, in *setUserQuota) (v1.UserQuota, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuota{}, err
@@ -108,7 +110,7 @@ type usageSummary struct {
 	Until *string `query:"until" doc:"only hours that begin before this time"`
 }
 
-func (a *API) usageSummary(ctx context.Context, c *call, in *usageSummary) (v1.UsageSummary, error) {
+func (a *API) usageSummary(ctx context.Context, c *idempotency.Call, in *usageSummary) (v1.UsageSummary, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UsageSummary{}, err
@@ -117,7 +119,7 @@ func (a *API) usageSummary(ctx context.Context, c *call, in *usageSummary) (v1.U
 		return v1.UsageSummary{}, fault.New(fault.Unsupported, "this server does not add up what is used")
 	}
 	var sp httpapi.Spellings
-	r := usage.Request{AllProjects: true, By: []string{"project"}, Since: instant(&sp, "since", in.Since), Until: instant(&sp, "until", in.Until)}
+	r := usage.Request{AllProjects: true, By: []string{"project"}, Since: query.Instant(&sp, "since", in.Since), Until: query.Instant(&sp, "until", in.Until)}
 	if err := sp.Err(); err != nil {
 		return v1.UsageSummary{}, err
 	}

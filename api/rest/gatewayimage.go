@@ -7,16 +7,18 @@ import (
 	"context"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/images"
 )
 
 // serverKeeper returns who administers images, for a caller who may do so for all projects.
-func (a *API) serverKeeper(c *call) (service.Keeper, error) {
+func (a *API) serverKeeper(c *idempotency.Call) (service.Keeper, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
-	return a.keeper()
+	return keeper(a.Keeper)
 }
 
 type ofImage struct {
@@ -24,7 +26,7 @@ type ofImage struct {
 }
 
 // imagePool sums the pools of an image up: the MCP Gateway has one of each.
-func (a *API) imagePool(ctx context.Context, c *call, in *ofImage) (v1.SandboxImagePool, error) {
+func (a *API) imagePool(ctx context.Context, c *idempotency.Call, in *ofImage) (v1.SandboxImagePool, error) {
 	k, err := a.serverKeeper(c)
 	if err != nil {
 		return v1.SandboxImagePool{}, err
@@ -60,9 +62,10 @@ type deleteSandboxImage struct {
 	Force *bool `query:"force" doc:"delete the sandboxes and snapshots that use it first"`
 }
 
-func (a *API) deleteSandboxImage(ctx context.Context, c *call, in *deleteSandboxImage) (v1.ImageDeletion, error) {
-	if _, err := a.serverKeeper(c); err != nil {
+func (a *API) deleteSandboxImage(ctx context.Context, c *idempotency.Call, in *deleteSandboxImage) (v1.ImageDeletion, error) {
+	k, err := a.serverKeeper(c)
+	if err != nil {
 		return v1.ImageDeletion{}, err
 	}
-	return a.deleteImage(ctx, c, &deleteImage{Name: in.ID, Force: in.Force})
+	return deleteBuilds(ctx, c, k, images.Deletion{Name: in.ID, Force: in.Force != nil && *in.Force})
 }

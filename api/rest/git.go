@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/git"
 )
@@ -16,12 +17,12 @@ type gitClone struct {
 	Body v1.GitClone
 }
 
-func (a *API) gitClone(ctx context.Context, c *call, in *gitClone) (v1.GitCloned, error) {
+func (a *API) gitClone(ctx context.Context, c *idempotency.Call, in *gitClone) (v1.GitCloned, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
 	r := git.CloneRequest{
-		URL: b.URL, Path: text0(b.Path), Branch: text0(b.Branch), Commit: text0(b.Commit),
-		Username: text0(b.Username), Password: text0(b.Password), Token: text0(b.Token),
+		URL: b.URL, Path: httpapi.Given(b.Path), Branch: httpapi.Given(b.Branch), Commit: httpapi.Given(b.Commit),
+		Username: httpapi.Given(b.Username), Password: httpapi.Given(b.Password), Token: httpapi.Given(b.Token),
 	}
 	if b.Depth != nil {
 		if r.Depth = *b.Depth; r.Depth == 0 {

@@ -6,6 +6,7 @@ package rest
 import (
 	"context"
 
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/fault"
 )
 
@@ -18,14 +19,14 @@ type commandFields struct {
 }
 
 // imageCommand puts into a request that asks for the image's own command what that is.
-func (a *API) imageCommand(ctx context.Context, c *call, ref string, f commandFields) error {
+func (a *API) imageCommand(ctx context.Context, c *idempotency.Call, ref string, f commandFields) error {
 	if *f.image == nil || !**f.image {
 		return nil
 	}
 	if f.shell != nil {
 		return fault.InvalidField("image_command", "and command are both given").WithRemedy("send words in place of the image's own as argv, or leave image_command out")
 	}
-	k, err := a.keeper()
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return err
 	}

@@ -9,25 +9,28 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/fault"
 )
 
-func (a *API) keeper() (service.Keeper, error) {
-	if a.Keeper == nil {
+// keeper returns who administers images, or an error where nobody does.
+func keeper(k service.Keeper) (service.Keeper, error) {
+	if k == nil {
 		return nil, fault.New(fault.Unsupported, "this server does not administer images")
 	}
-	return a.Keeper, nil
+	return k, nil
 }
 
 type byImage struct {
 	Name string `path:"name" doc:"the image's name, or another spelling of it"`
 }
 
-func (a *API) getImage(ctx context.Context, c *call, in *byImage) (v1.ImageDetails, error) {
-	k, err := a.keeper()
+func (a *API) getImage(ctx context.Context, c *idempotency.Call, in *byImage) (v1.ImageDetails, error) {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return v1.ImageDetails{}, err
 	}
@@ -36,15 +39,15 @@ func (a *API) getImage(ctx context.Context, c *call, in *byImage) (v1.ImageDetai
 		return v1.ImageDetails{}, err
 	}
 	out := v1.ImageDetails{
-		Image: imageOf(d.Status), Files: d.Image.Files, Absent: append([]string{}, d.Image.Absent...), Env: mapOrEmpty(d.Image.Env),
+		Image: imageOf(d.Status), Files: d.Image.Files, Absent: append([]string{}, d.Image.Absent...), Env: shape.MapOrEmpty(d.Image.Env),
 		Builds: make([]v1.ImageBuild, 0, len(d.Builds)),
 	}
 	for i := range d.Builds {
 		b := &d.Builds[i]
 		out.DiskBytes += b.SizeBytes
 		out.Builds = append(out.Builds, v1.ImageBuild{
-			Digest: b.Digest, Current: b.Current, BuiltAt: timeOrNull(b.Created), SizeBytes: b.SizeBytes, Files: b.Files,
-			Versions: mapOrEmpty(b.Versions), Users: imageUsersOf(c.Caller, &b.Use),
+			Digest: b.Digest, Current: b.Current, BuiltAt: shape.TimeOrNull(b.Created), SizeBytes: b.SizeBytes, Files: b.Files,
+			Versions: shape.MapOrEmpty(b.Versions), Users: imageUsersOf(c.Caller, &b.Use),
 		})
 	}
 	for _, l := range d.Layers {
@@ -84,15 +87,20 @@ type deleteImage struct {
 	DryRun *bool   `query:"dry_run" doc:"delete nothing, and say what would be"`
 }
 
-func (a *API) deleteImage(ctx context.Context, c *call, in *deleteImage) (v1.ImageDeletion, error) {
-	k, err := a.keeper()
+func (a *API) deleteImage(ctx context.Context, c *idempotency.Call, in *deleteImage) (v1.ImageDeletion, error) {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return v1.ImageDeletion{}, err
 	}
-	d := images.Deletion{Name: in.Name, Digest: text0(in.Digest), Force: in.Force != nil && *in.Force, DryRun: in.DryRun != nil && *in.DryRun}
+	d := images.Deletion{Name: in.Name, Digest: httpapi.Given(in.Digest), Force: in.Force != nil && *in.Force, DryRun: in.DryRun != nil && *in.DryRun}
 	if in.Digest != nil && d.Digest == "" {
 		return v1.ImageDeletion{}, fault.InvalidField("digest", "is empty; leave it out to delete all builds")
 	}
+	return deleteBuilds(ctx, c, k, d)
+}
+
+// deleteBuilds deletes builds of an image, and answers what that was.
+func deleteBuilds(ctx context.Context, c *idempotency.Call, k service.Keeper, d images.Deletion) (v1.ImageDeletion, error) {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	got, err := k.Delete(ctx, c.Caller, d)
@@ -108,8 +116,8 @@ func (a *API) deleteImage(ctx context.Context, c *call, in *deleteImage) (v1.Ima
 
 type pruneImages struct{ Body v1.PruneImages }
 
-func (a *API) pruneImages(ctx context.Context, c *call, in *pruneImages) (v1.ImagesPruned, error) {
-	k, err := a.keeper()
+func (a *API) pruneImages(ctx context.Context, c *idempotency.Call, in *pruneImages) (v1.ImagesPruned, error) {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return v1.ImagesPruned{}, err
 	}
@@ -132,8 +140,8 @@ type imageLog struct {
 }
 
 // imageLog sends the output of an image's last build.
-func (a *API) imageLog(ctx context.Context, c *call, in *imageLog) error {
-	k, err := a.keeper()
+func (a *API) imageLog(ctx context.Context, c *idempotency.Call, in *imageLog) error {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return err
 	}
@@ -155,7 +163,7 @@ func (a *API) imageLog(ctx context.Context, c *call, in *imageLog) error {
 // logAnswer is an answer of text whose head is sent with its first byte, so that an error before that is
 // told by its status.
 type logAnswer struct {
-	c   *call
+	c   *idempotency.Call
 	out *httpapi.StallWriter
 }
 

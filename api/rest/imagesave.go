@@ -12,12 +12,13 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 )
 
 // saveImage sends an image as an OCI archive, as it is read. One that breaks off is shorter than its length says.
-func (a *API) saveImage(ctx context.Context, c *call, in *byImage) error {
-	k, err := a.keeper()
+func (a *API) saveImage(ctx context.Context, c *idempotency.Call, in *byImage) error {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return err
 	}
@@ -56,11 +57,11 @@ type pushImage struct {
 const pushTold = 200 * time.Millisecond
 
 // pushImage pushes an image, and streams how far it is.
-func (a *API) pushImage(ctx context.Context, c *call, in *pushImage) error {
+func (a *API) pushImage(ctx context.Context, c *idempotency.Call, in *pushImage) error {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil { // before a stream begins
 		return err
 	}
-	k, err := a.keeper()
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return err
 	}

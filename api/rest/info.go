@@ -9,13 +9,15 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info, error) {
+func (a *API) getInfo(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.Info, error) {
 	i, err := a.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return v1.Info{}, err
@@ -23,7 +25,7 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info
 	d := i.Defaults
 	out := v1.Info{
 		Version: i.Version, StartedAt: i.Since.UTC(), Runtime: i.Default,
-		Runtimes: make([]v1.Runtime, 0, len(i.Runtimes)), Sandboxes: counts(i.Counts), Pools: make([]v1.Pool, 0, len(i.Pools)),
+		Runtimes: make([]v1.Runtime, 0, len(i.Runtimes)), Sandboxes: shape.Counts(i.Counts), Pools: make([]v1.Pool, 0, len(i.Pools)),
 		Defaults: v1.Defaults{
 			CPUCores: d.Limits.CPU, MemoryMB: d.Limits.MemoryMB, DiskMB: d.Limits.DiskMB, Pids: d.Limits.Pids,
 			IdleTimeoutSeconds: int64(d.IdleTimeout / time.Second), RetentionSeconds: int64(d.Retention / time.Second),
@@ -53,19 +55,19 @@ func (a *API) getInfo(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Info
 	return out, nil
 }
 
-func (a *API) getLimits(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxLimits, error) {
+func (a *API) getLimits(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxLimits, error) {
 	if err := c.Caller.Require(access.SandboxesRead); err != nil {
 		return v1.SandboxLimits{}, err
 	}
 	out := v1.SandboxLimits{
-		Sizes: a.sizeList(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: policyOf(a.Networks.DefaultNetwork()), Regions: []string{},
+		Sizes: a.sizeList(), Bounds: requestBounds(a.Server.Most()), Networks: a.networks(), Presets: a.Networks.PresetNames(), Default: shape.Policy(a.Networks.DefaultNetwork()), Regions: []string{},
 	}
 	if a.Projects != nil {
 		p, err := a.Projects.Limits(ctx, c.Caller)
 		if err != nil {
 			return v1.SandboxLimits{}, err
 		}
-		out.Project = new(projectOf(&p))
+		out.Project = new(shape.Project(&p))
 	}
 	return out, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -26,13 +27,11 @@ const (
 // the API; the link is one. What is served is read with the rights of a caller
 // that may read the link's project, and as the user sandbox.
 func (a *API) LinkedFiles(links *filelink.Links) http.Handler {
-	return a.handler.Func(func(c *httpapi.Call) error {
-		c.W.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
-		return a.linked(callOf(c), links)
-	})
+	return a.handler.Func(func(c *httpapi.Call) error { return a.linked(idempotency.Of(c), links) })
 }
 
-func (a *API) linked(c *call, links *filelink.Links) error {
+func (a *API) linked(c *idempotency.Call, links *filelink.Links) error {
+	c.W.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
 	if c.R.Method != http.MethodGet && c.R.Method != http.MethodHead {
 		c.W.Header().Set("Allow", "GET, HEAD")
 		return guard.WithStatus(http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "linked files can be read and nothing else"))

@@ -5,10 +5,11 @@ package rest
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/sandbox"
@@ -28,18 +29,14 @@ type listSandboxes struct {
 	SortOrder *string           `query:"sort_order" doc:"desc (the default) or asc"`
 }
 
-// Bounds of numbered pages. The last row that can be reached by number is far
-// beyond what one server holds; a cursor reaches all.
-const (
-	defaultPage = 20
-	maxPageNo   = 1_000_000
-)
+// defaultPage is how many sandboxes a page has that does not say it.
+const defaultPage = 20
 
-func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1.SandboxPage, error) {
+func (a *API) listSandboxes(ctx context.Context, c *idempotency.Call, in *listSandboxes) (v1.SandboxPage, error) {
 	var sp httpapi.Spellings
-	q := engine.SandboxesRequest{Image: text0(in.Image), Search: text0(in.Search), Metadata: in.Metadata}
-	q.States = states(&sp, in.Status, in.State)
-	page := pageOf(&sp, &q, defaultPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
+	q := engine.SandboxesRequest{Image: httpapi.Given(in.Image), Search: httpapi.Given(in.Search), Metadata: in.Metadata}
+	q.States = query.States(&sp, in.Status, in.State)
+	page := query.Page(&sp, &q, defaultPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
 	if in.SortBy != nil && *in.SortBy != "created_at" {
 		sp.Add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
 	}
@@ -50,78 +47,5 @@ func (a *API) listSandboxes(ctx context.Context, c *call, in *listSandboxes) (v1
 	if err != nil {
 		return v1.SandboxPage{}, sp.Rename(err)
 	}
-	return sandboxPage(got, page, q.Limit), nil
-}
-
-// pageOf reads which page of a list is asked for into q, and returns its number; nil: it is one by cursor.
-func pageOf(sp *httpapi.Spellings, q *engine.SandboxesRequest, normal int, limit, size *int, cursor *string, number *int, order *string) (page *int) {
-	q.Limit = normal
-	if n := httpapi.Either(sp, "limit", limit, "page_size", size); n != nil {
-		if *n < 1 || *n > engine.MaxPage {
-			sp.Add(sp.Name("limit"), "%d is outside 1 to %d", *n, engine.MaxPage)
-		}
-		q.Limit = *n
-	}
-	page = new(1)
-	switch {
-	case cursor != nil && number != nil:
-		sp.Add("page", "and cursor cannot both be given")
-		sp.Add("cursor", "and page cannot both be given")
-	case cursor != nil:
-		q.Cursor, page = *cursor, nil
-	case number != nil:
-		if *number < 1 || *number > maxPageNo {
-			sp.Add("page", "%d is outside 1 to %d", *number, maxPageNo)
-		}
-		page, q.Offset = number, (*number-1)*q.Limit
-	}
-	q.Oldest = ascending(sp, order)
-	return page
-}
-
-func sandboxPage(got engine.Page, page *int, size int) v1.SandboxPage {
-	out := v1.SandboxPage{
-		Items: make([]v1.Sandbox, 0, len(got.Items)), Total: got.Total, Page: page, PageSize: size,
-		StatusCounts: counts(got.Counts), NextCursor: textOrNull(got.Next),
-	}
-	for _, s := range got.Items {
-		out.Items = append(out.Items, sandboxOf(s))
-	}
-	return out
-}
-
-// states reads both spellings of the filter. Deleted sandboxes have no record.
-func states(sp *httpapi.Spellings, status, state []string) (out []sandbox.State) {
-	if status != nil && state != nil && !slices.Equal(status, state) {
-		sp.Disagree("status", strings.Join(status, ","), "state", strings.Join(state, ","))
-	}
-	name, asked := "status", status
-	if status == nil {
-		name, asked = "state", state
-	}
-	for _, s := range asked {
-		if st := sandbox.State(s); st.Valid() && st != sandbox.Deleted {
-			out = append(out, st)
-			continue
-		}
-		sp.Add(name, "%q is not a valid state; the states are %s", sandbox.Clip(s, 80), strings.Join(liveStates(), ", "))
-	}
-	return out
-}
-
-func liveStates() (out []string) {
-	for _, s := range sandbox.States() {
-		if s != sandbox.Deleted {
-			out = append(out, string(s))
-		}
-	}
-	return out
-}
-
-func counts(m map[sandbox.State]int) map[string]int {
-	out := make(map[string]int)
-	for _, s := range liveStates() {
-		out[s] = m[sandbox.State(s)]
-	}
-	return out
+	return shape.SandboxPage(got, page, q.Limit), nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/network/policy"
@@ -206,48 +208,18 @@ func cidr(sp *httpapi.Spellings, field, text string) netip.Prefix {
 	return p
 }
 
-// policyOf is a policy on the wire.
-func policyOf(p sandbox.NetworkPolicy) v1.NetworkPolicy {
-	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: presetDomainsOf(p.PresetDomains), DenyDomains: p.DenyDomains, Learn: p.Learn}
-	if out.Mode == "" {
-		out.Mode = string(sandbox.NetworkOff)
-	}
-	for _, c := range p.AllowCIDRs {
-		out.AllowCIDRs = append(out.AllowCIDRs, c.String())
-	}
-	for _, c := range p.DenyCIDRs {
-		out.DenyCIDRs = append(out.DenyCIDRs, c.String())
-	}
-	for _, r := range p.AllowPorts {
-		text := fmt.Sprint(r.First)
-		if r.Last != r.First {
-			text += fmt.Sprint("-", r.Last)
-		}
-		out.AllowPorts = append(out.AllowPorts, text)
-	}
-	return out
-}
-
-func presetDomainsOf(all []sandbox.PresetDomain) []v1.PresetDomain {
-	var out []v1.PresetDomain
-	for _, d := range all {
-		out = append(out, v1.PresetDomain{Preset: d.Preset, Domain: d.Domain, Source: d.Source})
-	}
-	return out
-}
-
 type presetsInput struct {
 	Image *string `query:"image" doc:"of sandboxes of this image; default: the default one"`
 }
 
-func (a *API) listPresets(ctx context.Context, c *call, in *presetsInput) (v1.PresetList, error) {
-	all, built, err := a.Networks.Presets(ctx, c.Caller, text0(in.Image))
+func (a *API) listPresets(ctx context.Context, c *idempotency.Call, in *presetsInput) (v1.PresetList, error) {
+	all, built, err := a.Networks.Presets(ctx, c.Caller, httpapi.Given(in.Image))
 	if err != nil {
 		return v1.PresetList{}, err
 	}
 	out := v1.PresetList{Items: []v1.Preset{}, Built: built}
 	for _, p := range all {
-		one := v1.Preset{Name: p.Name, About: p.About, Domains: presetDomainsOf(p.Domains)}
+		one := v1.Preset{Name: p.Name, About: p.About, Domains: shape.PresetDomains(p.Domains)}
 		if one.Domains == nil {
 			one.Domains = []v1.PresetDomain{}
 		}
@@ -256,7 +228,7 @@ func (a *API) listPresets(ctx context.Context, c *call, in *presetsInput) (v1.Pr
 	return out, nil
 }
 
-func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog, error) {
+func (a *API) networkLog(ctx context.Context, c *idempotency.Call, in *byRef) (v1.NetworkLog, error) {
 	log, err := a.Networks.NetworkLog(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.NetworkLog{}, err
@@ -266,8 +238,8 @@ func (a *API) networkLog(ctx context.Context, c *call, in *byRef) (v1.NetworkLog
 
 func networkLogOf(log engine.NetworkLog) v1.NetworkLog {
 	out := v1.NetworkLog{
-		Policy: policyOf(log.Policy), Since: timeOrNull(log.Since), Items: []v1.NetworkEntry{},
-		Dropped: log.Dropped, Proposal: policyOf(log.Proposal),
+		Policy: shape.Policy(log.Policy), Since: shape.TimeOrNull(log.Since), Items: []v1.NetworkEntry{},
+		Dropped: log.Dropped, Proposal: shape.Policy(log.Proposal),
 	}
 	for _, e := range log.Entries {
 		x := v1.NetworkEntry{

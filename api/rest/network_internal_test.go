@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/sandbox"
 )
 
 // A policy that an answer has means the same when it is sent back: what an image says does not become
 // the caller's word, for which the operator's ranges count.
 func TestAnAnsweredPolicyMeansTheSameSentBack(t *testing.T) {
-	text, err := json.Marshal(policyOf(sandbox.NetworkPolicy{
+	text, err := json.Marshal(shape.Policy(sandbox.NetworkPolicy{
 		Mode: sandbox.NetworkRestricted, AllowDomains: []string{"own.test", "image.test", "gone.test"}, AllowPresets: []string{"python"},
 		PresetDomains: []sandbox.PresetDomain{{Preset: "python", Domain: "image.test", Source: sandbox.PresetFromImage}, {Preset: "other", Domain: "gone.test", Source: sandbox.PresetFromHost}},
 	}))
@@ -51,7 +52,7 @@ func TestListsOfWhatIsDenied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(policyOf(*p))
+	text, err := json.Marshal(shape.Policy(*p))
 	if err != nil {
 		t.Fatal(err)
 	}

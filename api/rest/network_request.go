@@ -6,6 +6,9 @@ package rest
 import (
 	"context"
 
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/network/ask"
 )
@@ -15,7 +18,7 @@ type askNetwork struct {
 	Body v1.AskNetwork
 }
 
-func (a *API) askNetwork(ctx context.Context, c *call, in *askNetwork) (v1.NetworkRequest, error) {
+func (a *API) askNetwork(ctx context.Context, c *idempotency.Call, in *askNetwork) (v1.NetworkRequest, error) {
 	r, state, err := a.Requests.RequestNetwork(ctx, c.Caller, in.Ref, in.Body.AllowPresets, in.Body.AllowDomains, in.Body.Reason)
 	if err != nil {
 		return v1.NetworkRequest{}, err
@@ -27,8 +30,8 @@ type listNetworkRequests struct {
 	Sandbox *string `query:"sandbox" doc:"only those for the sandbox of this id or key"`
 }
 
-func (a *API) listNetworkRequests(ctx context.Context, c *call, in *listNetworkRequests) (v1.NetworkRequestList, error) {
-	all, err := a.Requests.NetworkRequests(ctx, c.Caller, text0(in.Sandbox))
+func (a *API) listNetworkRequests(ctx context.Context, c *idempotency.Call, in *listNetworkRequests) (v1.NetworkRequestList, error) {
+	all, err := a.Requests.NetworkRequests(ctx, c.Caller, httpapi.Given(in.Sandbox))
 	if err != nil {
 		return v1.NetworkRequestList{}, err
 	}
@@ -43,7 +46,7 @@ type byNetworkRequest struct {
 	Request string `path:"request" doc:"the request's id"`
 }
 
-func (a *API) grantNetwork(ctx context.Context, c *call, in *byNetworkRequest) (v1.NetworkRequest, error) {
+func (a *API) grantNetwork(ctx context.Context, c *idempotency.Call, in *byNetworkRequest) (v1.NetworkRequest, error) {
 	r, err := a.Requests.GrantNetwork(ctx, c.Caller, in.Request)
 	if err != nil {
 		return v1.NetworkRequest{}, err
@@ -51,7 +54,7 @@ func (a *API) grantNetwork(ctx context.Context, c *call, in *byNetworkRequest) (
 	return networkRequestOf(r, string(ask.Granted)), nil
 }
 
-func (a *API) denyNetwork(ctx context.Context, c *call, in *byNetworkRequest) (v1.NetworkRequest, error) {
+func (a *API) denyNetwork(ctx context.Context, c *idempotency.Call, in *byNetworkRequest) (v1.NetworkRequest, error) {
 	r, err := a.Requests.DenyNetwork(ctx, c.Caller, in.Request)
 	if err != nil {
 		return v1.NetworkRequest{}, err
@@ -62,7 +65,7 @@ func (a *API) denyNetwork(ctx context.Context, c *call, in *byNetworkRequest) (v
 func networkRequestOf(r ask.Request, state string) v1.NetworkRequest {
 	out := v1.NetworkRequest{
 		ID: r.ID, SandboxID: string(r.Sandbox), Sandbox: r.Ref, State: state, AllowPresets: r.Presets, AllowDomains: r.Domains,
-		PresetDomains: presetDomainsOf(r.Names), Reason: r.Why, Actor: r.Actor,
+		PresetDomains: shape.PresetDomains(r.Names), Reason: r.Why, Actor: r.Actor,
 	}
 	for _, l := range []*[]string{&out.AllowPresets, &out.AllowDomains} {
 		if *l == nil {

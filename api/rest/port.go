@@ -17,13 +17,14 @@ import (
 	"github.com/coder/websocket"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-func (a *API) listPorts(ctx context.Context, c *call, in *byRef) (v1.PortList, error) {
+func (a *API) listPorts(ctx context.Context, c *idempotency.Call, in *byRef) (v1.PortList, error) {
 	ports, truncated, err := a.Ports.Ports(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.PortList{}, err
@@ -51,7 +52,7 @@ type connectPort struct {
 // maxPortMessage bounds one message of a connection's bytes.
 const maxPortMessage = 1 << 20
 
-func (a *API) connectPort(ctx context.Context, c *call, in *connectPort) error {
+func (a *API) connectPort(ctx context.Context, c *idempotency.Call, in *connectPort) error {
 	// The port is dialled before the client is answered, so that what is wrong
 	// with it is an HTTP answer; so it must be sure that a WebSocket will follow.
 	if !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {

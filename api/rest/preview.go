@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/fault"
@@ -28,7 +29,7 @@ type createPreview struct {
 	Body v1.CreatePreview
 }
 
-func (a *API) createPreview(ctx context.Context, c *call, in *createPreview) (v1.Preview, error) {
+func (a *API) createPreview(ctx context.Context, c *idempotency.Call, in *createPreview) (v1.Preview, error) {
 	if a.previews == nil {
 		return v1.Preview{}, fault.New(fault.Unsupported, "this server has no previews")
 	}

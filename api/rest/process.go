@@ -13,6 +13,9 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/process"
@@ -31,7 +34,7 @@ type startProcess struct {
 	Body v1.StartProcess
 }
 
-func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.Process, error) {
+func (a *API) startProcess(ctx context.Context, c *idempotency.Call, in *startProcess) (v1.Process, error) {
 	var sp httpapi.Spellings
 	if err := a.imageCommand(ctx, c, in.Ref, commandFields{&in.Body.ImageCommand, in.Body.Command, &in.Body.Argv, &in.Body.Cwd}); err != nil {
 		return v1.Process{}, err
@@ -44,21 +47,21 @@ func (a *API) startProcess(ctx context.Context, c *call, in *startProcess) (v1.P
 	if err != nil {
 		return v1.Process{}, sp.Rename(err)
 	}
-	c.keepNothing() // its command may have a secret in it, which the record has not
+	c.KeepNothing() // its command may have a secret in it, which the record has not
 	h := c.W.Header()
-	h.Set(processHeader, rec.ID)
+	h.Set(v1.ProcessHeader, rec.ID)
 	h.Set("Location", "/v1/sandboxes/"+url.PathEscape(in.Ref)+"/processes/"+rec.ID)
 	return processOf(rec), nil
 }
 
 // runProcess starts a process, or finds that of the same request before.
-func (a *API) runProcess(ctx context.Context, c *call, ref string, r engine.StartRequest) (sandbox.Process, error) {
-	if t, ok := c.made(keyed.Process); ok {
+func (a *API) runProcess(ctx context.Context, c *idempotency.Call, ref string, r engine.StartRequest) (sandbox.Process, error) {
+	if t, ok := c.Made(keyed.Process); ok {
 		rec, began, err := a.Processes.ProcessAgain(ctx, c.Caller, t.Sandbox, t.ID)
 		if began || err != nil {
 			return rec, err
 		}
-		c.renew()
+		c.Renew()
 	}
 	return a.Processes.StartProcess(ctx, c.Caller, ref, r)
 }
@@ -79,7 +82,7 @@ func startRequest(sp *httpapi.Spellings, b *v1.StartProcess) (engine.StartReques
 		return r, err
 	}
 	if b.Tty != nil && *b.Tty {
-		r.Terminal = &engine.TerminalSize{Cols: termSize(sp, "cols", b.Cols), Rows: termSize(sp, "rows", b.Rows), Term: text0(b.Term)}
+		r.Terminal = &engine.TerminalSize{Cols: termSize(sp, "cols", b.Cols), Rows: termSize(sp, "rows", b.Rows), Term: httpapi.Given(b.Term)}
 		return r, sp.Err()
 	}
 	for name, given := range map[string]bool{"cols": b.Cols != nil, "rows": b.Rows != nil, "term": b.Term != nil} {
@@ -98,9 +101,9 @@ type listProcesses struct {
 	SortOrder *string `query:"sort_order" doc:"by the time of their start: asc (the default) or desc"`
 }
 
-func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1.ProcessList, error) {
+func (a *API) listProcesses(ctx context.Context, c *idempotency.Call, in *listProcesses) (v1.ProcessList, error) {
 	var sp httpapi.Spellings
-	q := process.Query{Cursor: text0(in.Cursor)}
+	q := process.Query{Cursor: httpapi.Given(in.Cursor)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > process.MaxPage {
 			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, process.MaxPage)
@@ -113,7 +116,7 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 		}
 		q.Running = true
 	}
-	q.Newest = in.SortOrder != nil && !ascending(&sp, in.SortOrder)
+	q.Newest = in.SortOrder != nil && !query.Ascending(&sp, in.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.ProcessList{}, err
 	}
@@ -121,19 +124,19 @@ func (a *API) listProcesses(ctx context.Context, c *call, in *listProcesses) (v1
 }
 
 // processPage is one page of a sandbox's processes.
-func (a *API) processPage(ctx context.Context, c *call, ref string, q process.Query) (v1.ProcessList, error) {
+func (a *API) processPage(ctx context.Context, c *idempotency.Call, ref string, q process.Query) (v1.ProcessList, error) {
 	page, err := a.Processes.ListProcesses(ctx, c.Caller, ref, q)
 	if err != nil {
 		return v1.ProcessList{}, err
 	}
-	out := v1.ProcessList{Items: make([]v1.Process, 0, len(page.Items)), NextCursor: textOrNull(page.Next)}
+	out := v1.ProcessList{Items: make([]v1.Process, 0, len(page.Items)), NextCursor: shape.TextOrNull(page.Next)}
 	for _, r := range page.Items {
 		out.Items = append(out.Items, processOf(r))
 	}
 	return out, nil
 }
 
-func (a *API) getProcess(ctx context.Context, c *call, in *byProcess) (v1.Process, error) {
+func (a *API) getProcess(ctx context.Context, c *idempotency.Call, in *byProcess) (v1.Process, error) {
 	r, err := a.Processes.Process(ctx, c.Caller, in.Ref, in.ID)
 	if err != nil {
 		return v1.Process{}, err
@@ -148,7 +151,7 @@ type waitProcess struct {
 
 const defaultWait = 30 * time.Second
 
-func (a *API) waitProcess(ctx context.Context, c *call, in *waitProcess) (v1.Process, error) {
+func (a *API) waitProcess(ctx context.Context, c *idempotency.Call, in *waitProcess) (v1.Process, error) {
 	var sp httpapi.Spellings
 	wait := defaultWait
 	if in.Timeout != nil {
@@ -174,7 +177,7 @@ type signalProcess struct {
 	Body v1.SignalProcess
 }
 
-func (a *API) signalProcess(ctx context.Context, c *call, in *signalProcess) (httpapi.None, error) {
+func (a *API) signalProcess(ctx context.Context, c *idempotency.Call, in *signalProcess) (httpapi.None, error) {
 	sig, err := process.ParseSignal(in.Body.Signal)
 	if err != nil {
 		return httpapi.None{}, err
@@ -187,7 +190,7 @@ type resizeProcess struct {
 	Body v1.ResizeProcess
 }
 
-func (a *API) resizeProcess(ctx context.Context, c *call, in *resizeProcess) (httpapi.None, error) {
+func (a *API) resizeProcess(ctx context.Context, c *idempotency.Call, in *resizeProcess) (httpapi.None, error) {
 	return httpapi.None{}, a.Processes.ResizeProcess(ctx, c.Caller, in.Ref, in.ID, in.Body.Cols, in.Body.Rows)
 }
 
@@ -198,7 +201,7 @@ type writeStdin struct {
 	Wait   *float64 `query:"wait_seconds" doc:"how long the program may not read; default 10"`
 }
 
-func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
+func (a *API) writeStdin(ctx context.Context, c *idempotency.Call, in *writeStdin) error {
 	var sp httpapi.Spellings
 	r := engine.InputRequest{Offset: -1, End: in.Close != nil && *in.Close}
 	if in.Offset != nil {
@@ -240,11 +243,11 @@ func (a *API) writeStdin(ctx context.Context, c *call, in *writeStdin) error {
 	return c.Answer(v1.ProcessInput{BytesTaken: taken.Bytes, TotalBytes: taken.Total, Closed: taken.Closed})
 }
 
-func (a *API) killProcesses(ctx context.Context, c *call, in *bySandbox) (httpapi.None, error) {
+func (a *API) killProcesses(ctx context.Context, c *idempotency.Call, in *bySandbox) (httpapi.None, error) {
 	return httpapi.None{}, a.Processes.KillAll(ctx, c.Caller, in.Ref)
 }
 
-func (a *API) killProcess(ctx context.Context, c *call, in *byProcess) (httpapi.None, error) {
+func (a *API) killProcess(ctx context.Context, c *idempotency.Call, in *byProcess) (httpapi.None, error) {
 	return httpapi.None{}, a.Processes.KillProcess(ctx, c.Caller, in.Ref, in.ID)
 }
 
@@ -261,7 +264,7 @@ func processOf(r sandbox.Process) v1.Process {
 	}
 	if res := r.Result; res != nil {
 		p.Status = statusExited
-		p.EndedAt, p.ExitCode = timeOrNull(res.EndedAt), new(res.ExitCode)
+		p.EndedAt, p.ExitCode = shape.TimeOrNull(res.EndedAt), new(res.ExitCode)
 		p.Signal, p.Cause, p.CauseDetail = res.Signal, string(res.Cause), res.CauseDetail
 		p.TimedOut, p.DurationMS = res.Cause == sandbox.CauseTimeout, res.Duration.Milliseconds()
 		p.StdoutBytes, p.StderrBytes = res.StdoutBytes, res.StderrBytes

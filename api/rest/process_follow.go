@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -25,7 +27,7 @@ type followProcess struct {
 
 // followProcess sends a process's output from any frame on: as events, or over
 // a WebSocket where the request asks for one.
-func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (err error) {
+func (a *API) followProcess(ctx context.Context, c *idempotency.Call, in *followProcess) (err error) {
 	r := engine.FollowRequest{Once: in.Follow != nil && !*in.Follow}
 	if in.Cursor != nil {
 		r.Cursor = *in.Cursor
@@ -44,7 +46,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 		return err
 	}
 	defer g.Close()
-	c.W.Header().Set(processHeader, in.ID)
+	c.W.Header().Set(v1.ProcessHeader, in.ID)
 	if strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
 		return a.serveSocket(ctx, c, &in.byProcess, g, false)
 	}
@@ -59,7 +61,7 @@ func (a *API) followProcess(ctx context.Context, c *call, in *followProcess) (er
 	defer s.Close()
 	exact := httpapi.WantsExact(c.R)
 	end, err := g.Run(ctx, engine.FollowSink{
-		Frame: func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) },
+		Frame: func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, shape.Output(f, exact)) },
 		Gap:   func(gap engine.Gap) error { return s.Send(v1.StreamGap, 0, gapOf(gap)) },
 	})
 	if err != nil {
@@ -93,17 +95,6 @@ func streamName(s sandbox.Stream) string {
 	return v1.StreamStdout
 }
 
-// outputOf is a frame, exactly if that was asked for.
-func outputOf(f sandbox.Frame, exact bool) *v1.Output {
-	out := &v1.Output{At: f.At.UTC()}
-	if exact {
-		out.Data, out.DataBase64 = httpapi.EncodeExact(f.Data)
-		return out
-	}
-	out.Data, out.DataBase64 = httpapi.EncodeText(f.Data, false)
-	return out
-}
-
 func gapOf(g engine.Gap) v1.OutputGap {
 	out := v1.OutputGap{Bytes: g.Bytes, Frames: g.Frames, Why: g.Why}
 	if g.Stream != 0 {
@@ -126,13 +117,13 @@ type processLogs struct {
 }
 
 // processLogs sends the bytes of a process's output and nothing else.
-func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
+func (a *API) processLogs(ctx context.Context, c *idempotency.Call, in *processLogs) error {
 	live := in.Follow != nil && *in.Follow
 	r := engine.FollowRequest{Once: !live}
 	if in.Cursor != nil {
 		r.Cursor = *in.Cursor
 	}
-	only := text0(in.Stream)
+	only := httpapi.Given(in.Stream)
 	switch only {
 	case "", v1.StreamStdout, v1.StreamStderr:
 	default:
@@ -144,7 +135,7 @@ func (a *API) processLogs(ctx context.Context, c *call, in *processLogs) error {
 	}
 	defer g.Close()
 	h := c.W.Header()
-	h.Set(processHeader, in.ID)
+	h.Set(v1.ProcessHeader, in.ID)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff") // what a sandbox wrote is not for browsers to guess at
 	h.Set("Cache-Control", "no-store")

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -42,7 +43,7 @@ const maxWaiting = 16
 
 // serveSocket carries output, input and control until the process ends, the client
 // goes away or the server stops. The process goes on.
-func (a *API) serveSocket(ctx context.Context, c *call, to *byProcess, g *engine.Following, plain bool) error {
+func (a *API) serveSocket(ctx context.Context, c *idempotency.Call, to *byProcess, g *engine.Following, plain bool) error {
 	c.Upgrade(ctx, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) {
 		s := &socket{processes: a.Processes, stall: c.Stall(), conn: conn, caller: c.Caller, to: *to, plain: plain, input: make(chan []byte, maxWaiting)}
 		s.serve(ctx, g)

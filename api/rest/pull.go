@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -22,7 +23,7 @@ type pullImage struct {
 }
 
 // pullImage waits a while for a pull, which goes on when its caller leaves.
-func (a *API) pullImage(ctx context.Context, c *call, in *pullImage) (v1.Image, error) {
+func (a *API) pullImage(ctx context.Context, c *idempotency.Call, in *pullImage) (v1.Image, error) {
 	return a.awaitImage(ctx, c, in.Wait, func(ctx context.Context) (image.Status, error) {
 		return a.Images.PullImage(ctx, c.Caller, in.Body.Reference)
 	},
@@ -36,7 +37,7 @@ type importImages struct {
 }
 
 // importImages makes images of the raw body as it comes.
-func (a *API) importImages(ctx context.Context, c *call, in *importImages) (v1.ImageList, error) {
+func (a *API) importImages(ctx context.Context, c *idempotency.Call, in *importImages) (v1.ImageList, error) {
 	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return v1.ImageList{}, guard.WithStatus(http.StatusUnsupportedMediaType,
 			fault.New(fault.Malformed, "the body is encoded as %q; an archive may be compressed, its transport not", sandbox.Clip(enc, 40)).
@@ -46,7 +47,7 @@ func (a *API) importImages(ctx context.Context, c *call, in *importImages) (v1.I
 	defer done()
 	ctx, stop := guard.WhilePresent(ctx) // what was sent may be work for long
 	defer stop()
-	made, err := a.Images.ImportImages(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.maxFile), text0(in.Name))
+	made, err := a.Images.ImportImages(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.maxFile), httpapi.Given(in.Name))
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return v1.ImageList{}, guard.TooLarge(tooBig.Limit)

@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -35,7 +36,7 @@ const fileCost = 6
 
 // readOrList serves one route of two older services: a directory is listed, a
 // file is answered as JSON.
-func (a *API) readOrList(ctx context.Context, c *call, in *readOrList) error {
+func (a *API) readOrList(ctx context.Context, c *idempotency.Call, in *readOrList) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
@@ -46,8 +47,8 @@ func (a *API) readOrList(ctx context.Context, c *call, in *readOrList) error {
 			return fault.InvalidField("limit", "%d is outside 1 to %d", limit, maxEntries)
 		}
 	}
-	user, detail := text0(in.User), in.Detail != nil && *in.Detail
-	err = a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: limit, After: text0(in.After)}, detail)
+	user, detail := httpapi.Given(in.User), in.Detail != nil && *in.Detail
+	err = a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: limit, After: httpapi.Given(in.After)}, detail)
 	if !maybeOther(err) {
 		return byUser(err)
 	}
@@ -79,7 +80,7 @@ func maybeOther(err error) bool { return fault.Is(err, fault.Invalid) }
 
 // list answers a directory. The entries are encoded as they come, and held until it is known
 // whether they are all: a header says so.
-func (a *API) list(ctx context.Context, c *call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
+func (a *API) list(ctx context.Context, c *idempotency.Call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
 	l := c.Array(maxListing)
 	more, err := a.Files.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
 		var entry any = v1.FileEntry{Name: f.Name, Type: string(f.Type), Size: f.Size}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	apiruns "sandpit.dev/api/runs"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -27,10 +29,10 @@ type startRun struct {
 	Body v1.StartRun
 }
 
-func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, error) {
+func (a *API) startRun(ctx context.Context, c *idempotency.Call, in *startRun) (v1.Run, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
-	r := runs.Request{Sandbox: in.Ref, User: text0(b.AsUser), GoOn: b.ContinueOnError, Lock: b.LockSandbox}
+	r := runs.Request{Sandbox: in.Ref, User: httpapi.Given(b.AsUser), GoOn: b.ContinueOnError, Lock: b.LockSandbox}
 	if b.TTLSeconds != nil {
 		if most := int64(runs.MaxTTL / time.Second); *b.TTLSeconds < 1 || *b.TTLSeconds > most {
 			sp.Add("ttl_seconds", "%d is outside 1 to %d seconds", *b.TTLSeconds, most)
@@ -48,7 +50,7 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if err := sp.Err(); err != nil {
 		return v1.Run{}, err
 	}
-	run, made, err := again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.Runs.Get(ctx, c.Caller, id) }, nil)
+	run, made, err := idempotency.Again(c, keyed.Run, func(id string) (*sandbox.Run, error) { return a.Runs.Get(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
 		run, err = a.Runs.Start(ctx, c.Caller, r)
 	}
@@ -59,7 +61,7 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 	if wait > 0 {
 		ctx, done := c.Bound(ctx)
 		defer done()
-		ctx, leave := c.attached(ctx)
+		ctx, leave := c.Attached(ctx)
 		defer leave()
 		if run, err = a.Runs.Await(ctx, c.Caller, run.ID, wait); err != nil {
 			return v1.Run{}, httpapi.Cause(ctx, err)
@@ -69,9 +71,9 @@ func (a *API) startRun(ctx context.Context, c *call, in *startRun) (v1.Run, erro
 }
 
 func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCommandSpec) runs.Command {
-	r := runs.Command{Shell: text0(s.Shell), Argv: s.Argv, Cwd: text0(s.Cwd), AllowFailure: s.AllowFailure}
+	r := runs.Command{Shell: httpapi.Given(s.Shell), Argv: s.Argv, Cwd: httpapi.Given(s.Cwd), AllowFailure: s.AllowFailure}
 	if r.Cwd == "" {
-		r.Cwd = text0(b.DefaultCwd)
+		r.Cwd = httpapi.Given(b.DefaultCwd)
 	}
 	if len(b.DefaultEnv)+len(s.Env) > 0 {
 		r.Env = make(map[string]string)
@@ -89,7 +91,7 @@ func runCommandOf(sp *httpapi.Spellings, at string, b *v1.StartRun, s *v1.RunCom
 }
 
 // runOf is a run with what is kept of its output.
-func (a *API) runOf(ctx context.Context, c *call, r *sandbox.Run) (v1.Run, error) {
+func (a *API) runOf(ctx context.Context, c *idempotency.Call, r *sandbox.Run) (v1.Run, error) {
 	streams, err := a.Runs.Streams(ctx, c.Caller, r.ID)
 	if err != nil {
 		return v1.Run{}, err
@@ -101,7 +103,7 @@ type byRun struct {
 	ID string `path:"run" doc:"the run's id"`
 }
 
-func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
+func (a *API) getRun(ctx context.Context, c *idempotency.Call, in *byRun) (v1.Run, error) {
 	r, err := a.Runs.Get(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
@@ -109,7 +111,7 @@ func (a *API) getRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
 	return a.runOf(ctx, c, r)
 }
 
-func (a *API) cancelRun(ctx context.Context, c *call, in *byRun) (v1.Run, error) {
+func (a *API) cancelRun(ctx context.Context, c *idempotency.Call, in *byRun) (v1.Run, error) {
 	r, err := a.Runs.Cancel(ctx, c.Caller, in.ID)
 	if err != nil {
 		return v1.Run{}, err
@@ -122,7 +124,7 @@ type runEvents struct {
 	After *int64 `query:"after" doc:"only those that come after the event with this id"`
 }
 
-func (a *API) runEvents(ctx context.Context, c *call, in *runEvents) error {
+func (a *API) runEvents(ctx context.Context, c *idempotency.Call, in *runEvents) error {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	return apiruns.Stream(c.W, c.R.WithContext(ctx), a.Runs, c.Caller, in.ID, apiruns.Timing{Heartbeat: c.Heartbeat(), Stall: c.Stall()})
@@ -138,16 +140,16 @@ type listRunsOf struct {
 	runPage
 }
 
-func (a *API) listRunsOf(ctx context.Context, c *call, in *listRunsOf) (v1.RunList, error) {
+func (a *API) listRunsOf(ctx context.Context, c *idempotency.Call, in *listRunsOf) (v1.RunList, error) {
 	return a.listRunsBy(ctx, c, in.Ref, &in.runPage)
 }
 
-func (a *API) listRuns(ctx context.Context, c *call, in *runPage) (v1.RunList, error) {
+func (a *API) listRuns(ctx context.Context, c *idempotency.Call, in *runPage) (v1.RunList, error) {
 	return a.listRunsBy(ctx, c, "", in)
 }
 
-func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v1.RunList, error) {
-	r := runs.ListRequest{Sandbox: of, Limit: engine.DefaultPage, Cursor: text0(p.Cursor)}
+func (a *API) listRunsBy(ctx context.Context, c *idempotency.Call, of string, p *runPage) (v1.RunList, error) {
+	r := runs.ListRequest{Sandbox: of, Limit: engine.DefaultPage, Cursor: httpapi.Given(p.Cursor)}
 	if p.Limit != nil {
 		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > engine.MaxPage {
 			return v1.RunList{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)
@@ -157,7 +159,7 @@ func (a *API) listRunsBy(ctx context.Context, c *call, of string, p *runPage) (v
 	if err != nil {
 		return v1.RunList{}, err
 	}
-	out := v1.RunList{Items: make([]v1.Run, 0, len(got.Items)), NextCursor: textOrNull(got.Next)}
+	out := v1.RunList{Items: make([]v1.Run, 0, len(got.Items)), NextCursor: shape.TextOrNull(got.Next)}
 	for _, one := range got.Items {
 		out.Items = append(out.Items, apiruns.Shape(one, nil, runAddresses))
 	}
@@ -176,7 +178,7 @@ const (
 	maxArtifactLink     = 7 * 24 * time.Hour
 )
 
-func (a *API) createArtifactLink(ctx context.Context, c *call, in *createArtifactLink) (v1.ArtifactLink, error) {
+func (a *API) createArtifactLink(ctx context.Context, c *idempotency.Call, in *createArtifactLink) (v1.ArtifactLink, error) {
 	life := defaultArtifactLink
 	if s := in.Body.ExpiresSeconds; s != nil {
 		if least, most := int64(minArtifactLink/time.Second), int64(maxArtifactLink/time.Second); *s < least || *s > most {

@@ -8,9 +8,12 @@ import (
 	"net/http"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
 )
@@ -28,7 +31,7 @@ type createSandbox struct {
 	Body v1.CreateSandbox
 }
 
-func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1.Sandbox, error) {
+func (a *API) createSandbox(ctx context.Context, c *idempotency.Call, in *createSandbox) (v1.Sandbox, error) {
 	var sp httpapi.Spellings
 	r, err := createRequest(&sp, &in.Body, a.SizeTable())
 	if err != nil {
@@ -36,7 +39,7 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	s, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
+	s, made, err := idempotency.Again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	created := made
 	if !made && err == nil && in.Body.Skills != nil {
 		err = a.Skills.CheckSkills(ctx, c.Caller, in.Body.Skills)
@@ -62,11 +65,11 @@ func (a *API) createSandbox(ctx context.Context, c *call, in *createSandbox) (v1
 }
 
 // sandboxBy and everRan find what a request has made; see [again].
-func (a *API) sandboxBy(ctx context.Context, c *call) func(string) (*sandbox.Sandbox, error) {
+func (a *API) sandboxBy(ctx context.Context, c *idempotency.Call) func(string) (*sandbox.Sandbox, error) {
 	return func(id string) (*sandbox.Sandbox, error) { return a.Sandboxes.Get(ctx, c.Caller, id) }
 }
 
-func (a *API) everRan(ctx context.Context, c *call) func(string) (bool, error) {
+func (a *API) everRan(ctx context.Context, c *idempotency.Call) func(string) (bool, error) {
 	return func(id string) (bool, error) { return a.Sandboxes.EverRan(ctx, c.Caller, sandbox.ID(id)) }
 }
 
@@ -75,8 +78,8 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 	r := engine.CreateRequest{
 		Env:      httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
 		Metadata: b.Metadata,
-		Image:    text0(b.Image),
-		Runtime:  text0(b.Runtime),
+		Image:    httpapi.Given(b.Image),
+		Runtime:  httpapi.Given(b.Runtime),
 		Network:  networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp),
 	}
 	if key := httpapi.Either(sp, "key", b.Key, "session_key", b.SessionKey); key != nil {
@@ -158,7 +161,7 @@ func limits(sp *httpapi.Spellings, cpu *float64, memory, disk, pids *int) (given
 	return given
 }
 
-func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+func (a *API) getSandbox(ctx context.Context, c *idempotency.Call, in *byRef) (v1.Sandbox, error) {
 	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.Sandbox{}, err
@@ -166,7 +169,7 @@ func (a *API) getSandbox(ctx context.Context, c *call, in *byRef) (v1.Sandbox, e
 	return a.oneSandbox(ctx, c, s), nil
 }
 
-func (a *API) deleteSandbox(ctx context.Context, c *call, in *byRef) (httpapi.None, error) {
+func (a *API) deleteSandbox(ctx context.Context, c *idempotency.Call, in *byRef) (httpapi.None, error) {
 	return httpapi.None{}, a.Sandboxes.Delete(ctx, c.Caller, in.Ref)
 }
 
@@ -175,7 +178,7 @@ type updateSandbox struct {
 	Body v1.UpdateSandbox
 }
 
-func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1.Sandbox, error) {
+func (a *API) updateSandbox(ctx context.Context, c *idempotency.Call, in *updateSandbox) (v1.Sandbox, error) {
 	var sp httpapi.Spellings
 	p, err := patch(&sp, &in.Body, a.SizeTable())
 	if err != nil {
@@ -186,4 +189,12 @@ func (a *API) updateSandbox(ctx context.Context, c *call, in *updateSandbox) (v1
 		return v1.Sandbox{}, sp.Rename(err)
 	}
 	return a.oneSandbox(ctx, c, s), nil
+}
+
+// oneSandbox is sandboxOf with what is inside the image.
+func (a *API) oneSandbox(ctx context.Context, c *idempotency.Call, s *sandbox.Sandbox) v1.Sandbox {
+	out := shape.Sandbox(s)
+	out.Versions = a.Versions.Of(ctx, c.Caller, s.ImageDigest)
+	out.ImageNote = image.Note(s.AskedImage, s.Image, out.Versions)
+	return out
 }

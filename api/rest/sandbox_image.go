@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/image"
 )
 
 // Images as the clients of the MCP Gateway ask for them.
 
-func (a *API) listSandboxImages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxImageList, error) {
+func (a *API) listSandboxImages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImageList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImageList{}, err
@@ -32,7 +33,7 @@ func (a *API) listSandboxImages(ctx context.Context, c *call, _ *httpapi.NoInput
 	return out, nil
 }
 
-func (a *API) listSandboxImageTemplates(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxImageTemplateList, error) {
+func (a *API) listSandboxImageTemplates(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImageTemplateList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImageTemplateList{}, err
@@ -54,7 +55,7 @@ func (a *API) listSandboxImageTemplates(ctx context.Context, c *call, _ *httpapi
 	return out, nil
 }
 
-func (a *API) listSandboxImagePackages(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxImagePackages, error) {
+func (a *API) listSandboxImagePackages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImagePackages, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImagePackages{}, err

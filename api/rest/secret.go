@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/sandbox"
@@ -27,17 +29,17 @@ type setSecretOf struct {
 	setSecret
 }
 
-func (a *API) setSecret(ctx context.Context, c *call, in *setSecret) (v1.Secret, error) {
+func (a *API) setSecret(ctx context.Context, c *idempotency.Call, in *setSecret) (v1.Secret, error) {
 	return a.putSecret(ctx, c, "", in)
 }
 
-func (a *API) setSecretOf(ctx context.Context, c *call, in *setSecretOf) (v1.Secret, error) {
+func (a *API) setSecretOf(ctx context.Context, c *idempotency.Call, in *setSecretOf) (v1.Secret, error) {
 	return a.putSecret(ctx, c, in.Ref, &in.setSecret)
 }
 
-func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret) (v1.Secret, error) {
+func (a *API) putSecret(ctx context.Context, c *idempotency.Call, ref string, in *setSecret) (v1.Secret, error) {
 	s, err := a.Secrets.SetSecret(ctx, c.Caller, ref, secrets.Request{
-		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: text0(in.Body.Header), Format: text0(in.Body.Format), StandInHeaders: in.Body.StandInHeaders,
+		Name: in.Secret, Value: in.Body.Value, Hosts: in.Body.Hosts, Header: httpapi.Given(in.Body.Header), Format: httpapi.Given(in.Body.Format), StandInHeaders: in.Body.StandInHeaders,
 	})
 	if err != nil {
 		return v1.Secret{}, err
@@ -45,15 +47,15 @@ func (a *API) putSecret(ctx context.Context, c *call, ref string, in *setSecret)
 	return secretOf(&s), nil
 }
 
-func (a *API) listSecrets(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SecretList, error) {
+func (a *API) listSecrets(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SecretList, error) {
 	return a.secrets(ctx, c, "")
 }
 
-func (a *API) listSecretsOf(ctx context.Context, c *call, in *byRef) (v1.SecretList, error) {
+func (a *API) listSecretsOf(ctx context.Context, c *idempotency.Call, in *byRef) (v1.SecretList, error) {
 	return a.secrets(ctx, c, in.Ref)
 }
 
-func (a *API) secrets(ctx context.Context, c *call, ref string) (v1.SecretList, error) {
+func (a *API) secrets(ctx context.Context, c *idempotency.Call, ref string) (v1.SecretList, error) {
 	got, err := a.Secrets.Secrets(ctx, c.Caller, ref)
 	if err != nil {
 		return v1.SecretList{}, err
@@ -74,15 +76,15 @@ type bySecretOf struct {
 	bySecret
 }
 
-func (a *API) getSecret(ctx context.Context, c *call, in *bySecret) (v1.Secret, error) {
+func (a *API) getSecret(ctx context.Context, c *idempotency.Call, in *bySecret) (v1.Secret, error) {
 	return a.secret(ctx, c, "", in.Secret)
 }
 
-func (a *API) getSecretOf(ctx context.Context, c *call, in *bySecretOf) (v1.Secret, error) {
+func (a *API) getSecretOf(ctx context.Context, c *idempotency.Call, in *bySecretOf) (v1.Secret, error) {
 	return a.secret(ctx, c, in.Ref, in.Secret)
 }
 
-func (a *API) secret(ctx context.Context, c *call, ref, name string) (v1.Secret, error) {
+func (a *API) secret(ctx context.Context, c *idempotency.Call, ref, name string) (v1.Secret, error) {
 	s, err := a.Secrets.Secret(ctx, c.Caller, ref, name)
 	if err != nil {
 		return v1.Secret{}, err
@@ -90,17 +92,17 @@ func (a *API) secret(ctx context.Context, c *call, ref, name string) (v1.Secret,
 	return secretOf(&s), nil
 }
 
-func (a *API) deleteSecret(ctx context.Context, c *call, in *bySecret) (httpapi.None, error) {
+func (a *API) deleteSecret(ctx context.Context, c *idempotency.Call, in *bySecret) (httpapi.None, error) {
 	return httpapi.None{}, a.Secrets.DeleteSecret(ctx, c.Caller, "", in.Secret)
 }
 
-func (a *API) deleteSecretOf(ctx context.Context, c *call, in *bySecretOf) (httpapi.None, error) {
+func (a *API) deleteSecretOf(ctx context.Context, c *idempotency.Call, in *bySecretOf) (httpapi.None, error) {
 	return httpapi.None{}, a.Secrets.DeleteSecret(ctx, c.Caller, in.Ref, in.Secret)
 }
 
 func secretOf(s *sandbox.Secret) v1.Secret {
 	out := v1.Secret{
-		Name: s.Name, SandboxID: textOrNull(string(s.Sandbox)), Hosts: s.Hosts, Header: s.Header, Format: s.Format, StandInHeaders: s.StandInHeaders,
+		Name: s.Name, SandboxID: shape.TextOrNull(string(s.Sandbox)), Hosts: s.Hosts, Header: s.Header, Format: s.Format, StandInHeaders: s.StandInHeaders,
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(),
 	}
 	if out.Hosts == nil {

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/images"
@@ -19,7 +20,7 @@ import (
 )
 
 // settings returns who keeps them, for a caller who may change them: others learn nothing of the server's.
-func (a *API) settings(c *call) (service.Settings, error) {
+func (a *API) settings(c *idempotency.Call) (service.Settings, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (a *API) settings(c *call) (service.Settings, error) {
 	return a.Settings, nil
 }
 
-func (a *API) listSettings(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SettingList, error) {
+func (a *API) listSettings(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SettingList, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SettingList{}, err
@@ -40,7 +41,7 @@ func (a *API) listSettings(ctx context.Context, c *call, _ *httpapi.NoInput) (v1
 
 type updateSettings struct{ Body v1.UpdateSettings }
 
-func (a *API) updateSettings(ctx context.Context, c *call, in *updateSettings) (v1.SettingList, error) {
+func (a *API) updateSettings(ctx context.Context, c *idempotency.Call, in *updateSettings) (v1.SettingList, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SettingList{}, err
@@ -83,7 +84,7 @@ func settingList(all []settings.Setting) v1.SettingList {
 	return out
 }
 
-func (a *API) getSandboxSettings(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.SandboxSettings, error) {
+func (a *API) getSandboxSettings(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxSettings, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SandboxSettings{}, err
@@ -105,7 +106,7 @@ func gatewayNames() map[string]string {
 	}
 }
 
-func (a *API) updateSandboxSettings(ctx context.Context, c *call, in *updateSandboxSettings) (v1.SandboxSettings, error) {
+func (a *API) updateSandboxSettings(ctx context.Context, c *idempotency.Call, in *updateSandboxSettings) (v1.SandboxSettings, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SandboxSettings{}, err
@@ -137,7 +138,7 @@ func (a *API) updateSandboxSettings(ctx context.Context, c *call, in *updateSand
 const warmPool = 2
 
 // somePool has the default image's pool keep some sandboxes, if no pool keeps any.
-func (a *API) somePool(ctx context.Context, c *call) error {
+func (a *API) somePool(ctx context.Context, c *idempotency.Call) error {
 	info, err := a.Server.Info(ctx, c.Caller)
 	if err != nil || keepsSome(info.Pools) || a.Keeper == nil {
 		return err
@@ -159,7 +160,7 @@ func renamed(err error, theirs map[string]string) error {
 	return sp.Rename(err)
 }
 
-func (a *API) sandboxSettings(ctx context.Context, c *call, all []settings.Setting) (v1.SandboxSettings, error) {
+func (a *API) sandboxSettings(ctx context.Context, c *idempotency.Call, all []settings.Setting) (v1.SandboxSettings, error) {
 	info, err := a.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxSettings{}, err

@@ -12,6 +12,8 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
@@ -34,11 +36,11 @@ type createShell struct {
 	Body v1.CreateShell
 }
 
-func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.Shell, error) {
+func (a *API) createShell(ctx context.Context, c *idempotency.Call, in *createShell) (v1.Shell, error) {
 	var sp httpapi.Spellings
 	r := code.ShellRequest{
-		Name: text0(in.Body.Name), Cwd: text0(in.Body.Cwd), Env: in.Body.Env,
-		User: text0(httpapi.Either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
+		Name: httpapi.Given(in.Body.Name), Cwd: httpapi.Given(in.Body.Cwd), Env: in.Body.Env,
+		User: httpapi.Given(httpapi.Either(&sp, "as_user", in.Body.AsUser, "user", in.Body.User)),
 	}
 	if in.Body.Name != nil && r.Name == "" {
 		sp.Add("name", "is empty; leave it out for one that is made up")
@@ -46,7 +48,7 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 	if err := sp.Err(); err != nil {
 		return v1.Shell{}, err
 	}
-	s, made, err := again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Shells.Shells), nil)
+	s, made, err := idempotency.Again(c, keyed.Context, a.contextBy(ctx, c, in.Ref, a.Shells.Shells), nil)
 	if !made && err == nil {
 		s, err = a.Shells.CreateShell(ctx, c.Caller, in.Ref, r)
 	}
@@ -58,7 +60,7 @@ func (a *API) createShell(ctx context.Context, c *call, in *createShell) (v1.She
 }
 
 // contextBy finds what a request has made; see [again].
-func (a *API) contextBy(ctx context.Context, c *call, ref string, list func(context.Context, access.Caller, string) ([]code.Context, error)) func(string) (code.Context, error) {
+func (a *API) contextBy(ctx context.Context, c *idempotency.Call, ref string, list func(context.Context, access.Caller, string) ([]code.Context, error)) func(string) (code.Context, error) {
 	return func(id string) (code.Context, error) {
 		all, err := list(ctx, c.Caller, ref)
 		if i := slices.IndexFunc(all, func(one code.Context) bool { return one.ID == id }); i >= 0 {
@@ -75,7 +77,7 @@ func shellPath(ref, name string) string {
 	return "/v1/sandboxes/" + url.PathEscape(ref) + "/shells/" + url.PathEscape(name)
 }
 
-func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellList, error) {
+func (a *API) listShells(ctx context.Context, c *idempotency.Call, in *bySandbox) (v1.ShellList, error) {
 	all, err := a.Shells.Shells(ctx, c.Caller, in.Ref)
 	if err != nil {
 		return v1.ShellList{}, err
@@ -87,7 +89,7 @@ func (a *API) listShells(ctx context.Context, c *call, in *bySandbox) (v1.ShellL
 	return out, nil
 }
 
-func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, error) {
+func (a *API) getShell(ctx context.Context, c *idempotency.Call, in *byShell) (v1.Shell, error) {
 	s, err := a.Shells.Shell(ctx, c.Caller, in.Ref, in.Name)
 	if err != nil {
 		return v1.Shell{}, err
@@ -95,18 +97,18 @@ func (a *API) getShell(ctx context.Context, c *call, in *byShell) (v1.Shell, err
 	return shellOf(s), nil
 }
 
-func (a *API) deleteShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
+func (a *API) deleteShell(ctx context.Context, c *idempotency.Call, in *byShell) (httpapi.None, error) {
 	return httpapi.None{}, a.Shells.DeleteShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
-func (a *API) interruptShell(ctx context.Context, c *call, in *byShell) (httpapi.None, error) {
+func (a *API) interruptShell(ctx context.Context, c *idempotency.Call, in *byShell) (httpapi.None, error) {
 	return httpapi.None{}, a.Shells.InterruptShell(ctx, c.Caller, in.Ref, in.Name)
 }
 
 func shellOf(s code.Context) v1.Shell {
 	return v1.Shell{
 		Name: s.Name, ShellID: s.ID, Status: string(s.Status), EndedReason: s.Ended, ProcessID: s.ProcessID,
-		Cwd: s.Cwd, User: s.User, CreatedAt: s.CreatedAt.UTC(), UsedAt: timeOrNull(s.UsedAt), Queued: s.Queued,
+		Cwd: s.Cwd, User: s.User, CreatedAt: s.CreatedAt.UTC(), UsedAt: shape.TimeOrNull(s.UsedAt), Queued: s.Queued,
 	}
 }
 
@@ -115,7 +117,7 @@ type shellExec struct {
 	Body v1.Exec
 }
 
-func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
+func (a *API) shellExec(ctx context.Context, c *idempotency.Call, in *shellExec) error {
 	var sp httpapi.Spellings
 	r, err := execRequest(&sp, &in.Body)
 	if err != nil {
@@ -123,28 +125,28 @@ func (a *API) shellExec(ctx context.Context, c *call, in *shellExec) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	if c.wantsStream() {
+	if wantsStream(c) {
 		return a.streamCommand(ctx, c, r, &sp, func(_ *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
-			res, err := a.runShellExec(ctx, c, in, r, c.deafened(sink))
+			res, err := a.runShellExec(ctx, c, in, r, deafened(c, sink))
 			if err != nil {
 				return nil, err
 			}
 			out := v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}
-			return &out, c.complete(&out.ExecOutcome, &out)
+			return &out, complete(c, &out.ExecOutcome, &out)
 		})
 	}
-	r.Started = func(id string) { c.W.Header().Set(processHeader, id) }
+	r.Started = func(id string) { c.W.Header().Set(v1.ProcessHeader, id) }
 	res, err := a.runShellExec(ctx, c, in, r, nil)
 	if err != nil {
 		return sp.Rename(httpapi.Cause(ctx, err))
 	}
-	return c.shellResult(in.Ref, &res)
+	return shellResult(c, in.Ref, &res)
 }
 
 // runShellExec runs a command in a shell, or goes on with that of the same request before,
 // whose output the shell may have forgotten.
-func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error) {
-	t, ok := c.made(keyed.Process)
+func (a *API) runShellExec(ctx context.Context, c *idempotency.Call, in *shellExec, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error) {
+	t, ok := c.Made(keyed.Process)
 	if !ok {
 		return a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 	}
@@ -157,7 +159,7 @@ func (a *API) runShellExec(ctx context.Context, c *call, in *shellExec, r engine
 		var began bool
 		res.Shell.Name = in.Name
 		if res.ExecResult, began, err = a.Commands.ExecAgain(ctx, c.Caller, t.Sandbox, t.ID, r, nil); err == nil && !began {
-			c.renew()
+			c.Renew()
 			return a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Name, r, sink)
 		}
 	} else if r.Started != nil {
@@ -180,7 +182,7 @@ type shellCommand struct {
 	Wait *float64 `query:"wait_seconds" doc:"how long to wait for its end, 0 to 86400; default 0"`
 }
 
-func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error {
+func (a *API) shellCommand(ctx context.Context, c *idempotency.Call, in *shellCommand) error {
 	var sp httpapi.Spellings
 	var wait time.Duration
 	if in.Wait != nil {
@@ -195,17 +197,17 @@ func (a *API) shellCommand(ctx context.Context, c *call, in *shellCommand) error
 	if err != nil {
 		return httpapi.Cause(ctx, err)
 	}
-	return c.shellResult(in.Ref, &res)
+	return shellResult(c, in.Ref, &res)
 }
 
 // shellResult answers a command's result, or that it runs.
-func (c *call) shellResult(ref string, res *code.ShellResult) error {
+func shellResult(c *idempotency.Call, ref string, res *code.ShellResult) error {
 	if res.Running {
 		c.Status = http.StatusAccepted
 		c.W.Header().Set("Location", shellPath(ref, res.Shell.Name)+"/commands/"+res.ProcessID)
 	}
 	kept := v1.ShellExecOutcome{ExecOutcome: outcomeOf(&res.ExecResult), Shell: shellStateOf(res.Shell)}
-	if err := c.complete(&kept.ExecOutcome, &kept); err != nil {
+	if err := complete(c, &kept.ExecOutcome, &kept); err != nil {
 		return err
 	}
 	if o := outputsOf(&res.ExecResult); o.large() {

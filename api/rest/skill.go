@@ -16,6 +16,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -28,7 +29,7 @@ const (
 	skillCost = 4
 )
 
-func (a *API) uploadSkill(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Skill, error) {
+func (a *API) uploadSkill(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.Skill, error) {
 	data, err := a.skillBody(ctx, c)
 	if err != nil {
 		return v1.Skill{}, err
@@ -38,7 +39,7 @@ func (a *API) uploadSkill(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.
 
 type createSkill struct{ Body v1.CreateSkill }
 
-func (a *API) createSkill(ctx context.Context, c *call, in *createSkill) (v1.Skill, error) {
+func (a *API) createSkill(ctx context.Context, c *idempotency.Call, in *createSkill) (v1.Skill, error) {
 	b := &in.Body
 	text := b.SkillMDContent
 	if strings.TrimSpace(text) == "" {
@@ -65,7 +66,7 @@ func (a *API) createSkill(ctx context.Context, c *call, in *createSkill) (v1.Ski
 		name      string
 		said, has string
 		given     bool
-	}{{"name", text0(b.Name), p.Name, b.Name != nil}, {"description", strings.TrimSpace(text0(b.Description)), p.Description, b.Description != nil}} {
+	}{{"name", httpapi.Given(b.Name), p.Name, b.Name != nil}, {"description", strings.TrimSpace(httpapi.Given(b.Description)), p.Description, b.Description != nil}} {
 		if f.given && f.said != f.has {
 			return v1.Skill{}, fault.InvalidField(f.name, "%q is not what the front matter of skill_md_content says, %q", sandbox.Clip(f.said, 80), sandbox.Clip(f.has, 80)).
 				WithRemedy("leave it out, or send what the front matter says")
@@ -74,7 +75,7 @@ func (a *API) createSkill(ctx context.Context, c *call, in *createSkill) (v1.Ski
 	return a.addSkill(ctx, c, []byte(text), skill.Manual)
 }
 
-func (a *API) addSkill(ctx context.Context, c *call, data []byte, from skill.Source) (v1.Skill, error) {
+func (a *API) addSkill(ctx context.Context, c *idempotency.Call, data []byte, from skill.Source) (v1.Skill, error) {
 	k, added, err := a.Skills.AddSkill(ctx, c.Caller, data, from)
 	if err != nil {
 		return v1.Skill{}, err
@@ -87,7 +88,7 @@ func (a *API) addSkill(ctx context.Context, c *call, data []byte, from skill.Sou
 }
 
 // skillBody reads a package: the raw body, or the part "file" of a form.
-func (a *API) skillBody(ctx context.Context, c *call) ([]byte, error) {
+func (a *API) skillBody(ctx context.Context, c *idempotency.Call) ([]byte, error) {
 	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, guard.WithStatus(http.StatusUnsupportedMediaType,
 			fault.New(fault.Malformed, "the body is encoded as %q; a skill is sent as it is", sandbox.Clip(enc, 40)).
@@ -149,8 +150,8 @@ type listSkills struct {
 	Search *string `query:"search" doc:"only those with this in name, description or tags"`
 }
 
-func (a *API) listSkills(ctx context.Context, c *call, in *listSkills) (v1.SkillList, error) {
-	got, err := a.Skills.ListSkills(ctx, c.Caller, text0(in.Search))
+func (a *API) listSkills(ctx context.Context, c *idempotency.Call, in *listSkills) (v1.SkillList, error) {
+	got, err := a.Skills.ListSkills(ctx, c.Caller, httpapi.Given(in.Search))
 	if err != nil {
 		return v1.SkillList{}, err
 	}
@@ -165,7 +166,7 @@ type bySkill struct {
 	Skill string `path:"skill" doc:"the skill's id or name"`
 }
 
-func (a *API) getSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill, error) {
+func (a *API) getSkill(ctx context.Context, c *idempotency.Call, in *bySkill) (v1.Skill, error) {
 	k, err := a.Skills.Skill(ctx, c.Caller, in.Skill)
 	if err != nil {
 		return v1.Skill{}, err
@@ -173,7 +174,7 @@ func (a *API) getSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill, err
 	return oneSkill(k), nil
 }
 
-func (a *API) replaceSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill, error) {
+func (a *API) replaceSkill(ctx context.Context, c *idempotency.Call, in *bySkill) (v1.Skill, error) {
 	data, err := a.skillBody(ctx, c)
 	if err != nil {
 		return v1.Skill{}, err
@@ -185,12 +186,12 @@ func (a *API) replaceSkill(ctx context.Context, c *call, in *bySkill) (v1.Skill,
 	return oneSkill(k), nil
 }
 
-func (a *API) deleteSkill(ctx context.Context, c *call, in *bySkill) (httpapi.None, error) {
+func (a *API) deleteSkill(ctx context.Context, c *idempotency.Call, in *bySkill) (httpapi.None, error) {
 	return httpapi.None{}, a.Skills.DeleteSkill(ctx, c.Caller, in.Skill)
 }
 
 // skillPackage sends a skill as a ZIP archive.
-func (a *API) skillPackage(ctx context.Context, c *call, in *bySkill) error {
+func (a *API) skillPackage(ctx context.Context, c *idempotency.Call, in *bySkill) error {
 	k, err := a.Skills.Skill(ctx, c.Caller, in.Skill)
 	if err == nil {
 		err = c.Reserve(ctx, k.Size)
@@ -223,7 +224,7 @@ type installSkills struct {
 	Body v1.InstallSkills
 }
 
-func (a *API) installSkills(ctx context.Context, c *call, in *installSkills) (v1.SkillsInstalled, error) {
+func (a *API) installSkills(ctx context.Context, c *idempotency.Call, in *installSkills) (v1.SkillsInstalled, error) {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	got, err := a.Skills.InstallSkills(ctx, c.Caller, in.Ref, in.Body.SkillIDs)
@@ -256,14 +257,6 @@ func skillOf(k *skill.Skill) v1.Skill {
 	}
 	for _, f := range k.Files {
 		out.Files = append(out.Files, v1.SkillFile{Path: f.Path, SizeBytes: f.Size})
-	}
-	return out
-}
-
-func installedOf(skills []sandbox.Skill) []v1.InstalledSkill {
-	out := make([]v1.InstalledSkill, 0, len(skills))
-	for _, k := range skills {
-		out = append(out, v1.InstalledSkill{ID: k.ID, Name: k.Name, Digest: k.Digest, InstalledAt: k.InstalledAt.UTC()})
 	}
 	return out
 }

@@ -12,6 +12,9 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/snapshot"
@@ -25,7 +28,7 @@ type createSnapshot struct {
 	Body v1.CreateSnapshot
 }
 
-func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (v1.Snapshot, error) {
+func (a *API) createSnapshot(ctx context.Context, c *idempotency.Call, in *createSnapshot) (v1.Snapshot, error) {
 	r := engine.SnapshotRequest{Replace: in.Body.Replace}
 	if in.Body.Name != nil {
 		if err := sandbox.CheckSnapshotName("name", *in.Body.Name); err != nil {
@@ -36,7 +39,7 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 		return v1.Snapshot{}, fault.InvalidField("replace", "is given without a name; there is nothing to replace").
 			WithRemedy("send the name of the snapshot to replace, or leave replace out")
 	}
-	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
+	s, made, err := idempotency.Again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
 		s, err = a.Snapshots.CreateSnapshot(ctx, c.Caller, in.Ref, r)
 	}
@@ -48,7 +51,7 @@ func (a *API) createSnapshot(ctx context.Context, c *call, in *createSnapshot) (
 }
 
 // snapshotBy finds what a request has made; see [again].
-func (a *API) snapshotBy(ctx context.Context, c *call) func(string) (*sandbox.Snapshot, error) {
+func (a *API) snapshotBy(ctx context.Context, c *idempotency.Call) func(string) (*sandbox.Snapshot, error) {
 	return func(id string) (*sandbox.Snapshot, error) { return a.Snapshots.Snapshot(ctx, c.Caller, "", id) }
 }
 
@@ -70,26 +73,26 @@ type listSnapshotsOf struct {
 
 const defaultSnapshots = 100
 
-func (a *API) listSnapshots(ctx context.Context, c *call, in *listSnapshots) (v1.SnapshotPage, error) {
+func (a *API) listSnapshots(ctx context.Context, c *idempotency.Call, in *listSnapshots) (v1.SnapshotPage, error) {
 	if in.Sandbox != nil && *in.Sandbox == "" {
 		return v1.SnapshotPage{}, fault.InvalidField("sandbox", "is empty; leave it out for the snapshots of all sandboxes")
 	}
-	return a.snapshots(ctx, c, text0(in.Sandbox), &in.snapshotPage)
+	return a.snapshots(ctx, c, httpapi.Given(in.Sandbox), &in.snapshotPage)
 }
 
-func (a *API) listSnapshotsOf(ctx context.Context, c *call, in *listSnapshotsOf) (v1.SnapshotPage, error) {
+func (a *API) listSnapshotsOf(ctx context.Context, c *idempotency.Call, in *listSnapshotsOf) (v1.SnapshotPage, error) {
 	return a.snapshots(ctx, c, in.Ref, &in.snapshotPage)
 }
 
-func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage) (v1.SnapshotPage, error) {
+func (a *API) snapshots(ctx context.Context, c *idempotency.Call, of string, p *snapshotPage) (v1.SnapshotPage, error) {
 	var sp httpapi.Spellings
-	r := snapshot.Query{Sandbox: of, Limit: defaultSnapshots, Cursor: text0(p.Cursor)}
+	r := snapshot.Query{Sandbox: of, Limit: defaultSnapshots, Cursor: httpapi.Given(p.Cursor)}
 	if p.Limit != nil {
 		if r.Limit = *p.Limit; r.Limit < 1 || r.Limit > engine.MaxPage {
 			sp.Add("limit", "%d is outside 1 to %d", r.Limit, engine.MaxPage)
 		}
 	}
-	r.Oldest = ascending(&sp, p.SortOrder)
+	r.Oldest = query.Ascending(&sp, p.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.SnapshotPage{}, err
 	}
@@ -97,22 +100,11 @@ func (a *API) snapshots(ctx context.Context, c *call, of string, p *snapshotPage
 	if err != nil {
 		return v1.SnapshotPage{}, err
 	}
-	out := v1.SnapshotPage{Items: make([]v1.Snapshot, 0, len(got.Items)), Total: got.Total, NextCursor: textOrNull(got.Next)}
+	out := v1.SnapshotPage{Items: make([]v1.Snapshot, 0, len(got.Items)), Total: got.Total, NextCursor: shape.TextOrNull(got.Next)}
 	for _, s := range got.Items {
 		out.Items = append(out.Items, snapshotOf(s))
 	}
 	return out, nil
-}
-
-// ascending reads sort_order.
-func ascending(sp *httpapi.Spellings, order *string) bool {
-	if order == nil || *order == "desc" {
-		return false
-	}
-	if *order != "asc" {
-		sp.Add("sort_order", "%q is neither asc nor desc", sandbox.Clip(*order, 80))
-	}
-	return true
 }
 
 // bySnapshot names a snapshot by itself.
@@ -126,11 +118,11 @@ type bySnapshotOf struct {
 	Snapshot string `path:"snapshot" doc:"the snapshot's name or id"`
 }
 
-func (a *API) getSnapshot(ctx context.Context, c *call, in *bySnapshot) (v1.Snapshot, error) {
+func (a *API) getSnapshot(ctx context.Context, c *idempotency.Call, in *bySnapshot) (v1.Snapshot, error) {
 	return a.getSnapshotOf(ctx, c, &bySnapshotOf{"", in.Snapshot})
 }
 
-func (a *API) getSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.Snapshot, error) {
+func (a *API) getSnapshotOf(ctx context.Context, c *idempotency.Call, in *bySnapshotOf) (v1.Snapshot, error) {
 	s, err := a.Snapshots.Snapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 	if err != nil {
 		return v1.Snapshot{}, err
@@ -138,19 +130,19 @@ func (a *API) getSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.
 	return snapshotOf(s), nil
 }
 
-func (a *API) deleteSnapshot(ctx context.Context, c *call, in *bySnapshot) (httpapi.None, error) {
+func (a *API) deleteSnapshot(ctx context.Context, c *idempotency.Call, in *bySnapshot) (httpapi.None, error) {
 	return httpapi.None{}, a.Snapshots.DeleteSnapshot(ctx, c.Caller, "", in.Snapshot)
 }
 
-func (a *API) deleteSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (httpapi.None, error) {
+func (a *API) deleteSnapshotOf(ctx context.Context, c *idempotency.Call, in *bySnapshotOf) (httpapi.None, error) {
 	return httpapi.None{}, a.Snapshots.DeleteSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 }
 
-func (a *API) archiveSnapshot(ctx context.Context, c *call, in *bySnapshot) (v1.Snapshot, error) {
+func (a *API) archiveSnapshot(ctx context.Context, c *idempotency.Call, in *bySnapshot) (v1.Snapshot, error) {
 	return a.archiveSnapshotOf(ctx, c, &bySnapshotOf{"", in.Snapshot})
 }
 
-func (a *API) archiveSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) (v1.Snapshot, error) {
+func (a *API) archiveSnapshotOf(ctx context.Context, c *idempotency.Call, in *bySnapshotOf) (v1.Snapshot, error) {
 	s, err := a.Snapshots.ArchiveSnapshot(ctx, c.Caller, in.Ref, in.Snapshot)
 	if err != nil {
 		return v1.Snapshot{}, err
@@ -160,7 +152,7 @@ func (a *API) archiveSnapshotOf(ctx context.Context, c *call, in *bySnapshotOf) 
 
 // exportSnapshot sends the archive as it is made: how long it is nobody knows
 // before. One that breaks off ends with the connection, not with the archive.
-func (a *API) exportSnapshot(ctx context.Context, c *call, in *bySnapshot) error {
+func (a *API) exportSnapshot(ctx context.Context, c *idempotency.Call, in *bySnapshot) error {
 	s, err := a.Snapshots.Snapshot(ctx, c.Caller, "", in.Snapshot)
 	if err != nil {
 		return err
@@ -185,7 +177,7 @@ type importSnapshot struct {
 	Name *string `query:"name" doc:"the snapshot's name; left out: the one in the archive"`
 }
 
-func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (v1.Snapshot, error) {
+func (a *API) importSnapshot(ctx context.Context, c *idempotency.Call, in *importSnapshot) (v1.Snapshot, error) {
 	if in.Name != nil {
 		if err := sandbox.CheckSnapshotName("name", *in.Name); err != nil {
 			return v1.Snapshot{}, err
@@ -204,9 +196,9 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 	ctx, stop := guard.WhilePresent(ctx) // what was sent may be work for long
 	defer stop()
 	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
-	s, made, err := again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
+	s, made, err := idempotency.Again(c, keyed.Snapshot, a.snapshotBy(ctx, c), nil)
 	if !made && err == nil {
-		s, err = a.Snapshots.ImportSnapshot(ctx, c.Caller, body, engine.ImportRequest{Name: text0(in.Name)})
+		s, err = a.Snapshots.ImportSnapshot(ctx, c.Caller, body, engine.ImportRequest{Name: httpapi.Given(in.Name)})
 	}
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -220,21 +212,17 @@ func (a *API) importSnapshot(ctx context.Context, c *call, in *importSnapshot) (
 
 func snapshotOf(s *sandbox.Snapshot) v1.Snapshot {
 	out := v1.Snapshot{
-		ID: string(s.ID), Name: textOrNull(s.Name), Project: s.Project, Sandbox: textOrNull(string(s.Sandbox)), Auto: s.Auto,
-		Parent: textOrNull(string(s.Parent)), Status: string(s.State), Image: s.Image, Digest: s.ImageDigest, Runtime: s.Runtime,
+		ID: string(s.ID), Name: shape.TextOrNull(s.Name), Project: s.Project, Sandbox: shape.TextOrNull(string(s.Sandbox)), Auto: s.Auto,
+		Parent: shape.TextOrNull(string(s.Parent)), Status: string(s.State), Image: s.Image, Digest: s.ImageDigest, Runtime: s.Runtime,
 		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
 		EnvNames:  append([]string{}, slices.Sorted(maps.Keys(s.Env))...),
 		CreatedAt: s.CreatedAt.UTC(), CreatedBy: s.CreatedBy, Detail: s.Detail,
 	}
 	if s.Archived() && s.State == sandbox.SnapshotReady {
-		out.Status, out.Archive = "archived", archiveOf(s.Archive)
+		out.Status, out.Archive = "archived", shape.Archive(s.Archive)
 	}
 	if s.SizeBytes >= 0 {
 		out.SizeBytes = &s.SizeBytes
 	}
 	return out
-}
-
-func archiveOf(a sandbox.Archive) *v1.Archive {
-	return &v1.Archive{Place: a.Place, ID: string(a.ID), Digest: a.Digest, SizeBytes: a.PackedBytes, DiskBytes: a.Bytes, ArchivedAt: a.At.UTC()}
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/meter"
@@ -26,7 +28,7 @@ type getStats struct {
 	Follow *bool  `query:"follow" doc:"true: go on, every two seconds, by server-sent events stats (SandboxStats), the first of which alone has the hour; error (Problem) when the sandbox is deleted"`
 }
 
-func (a *API) getStats(ctx context.Context, c *call, in *getStats) error {
+func (a *API) getStats(ctx context.Context, c *idempotency.Call, in *getStats) error {
 	s, err := a.stats()
 	if err != nil {
 		return err
@@ -44,7 +46,7 @@ func (a *API) getStats(ctx context.Context, c *call, in *getStats) error {
 }
 
 // follow streams what run sends, until the client goes away.
-func follow(ctx context.Context, c *call, run func(ctx context.Context, send func(any) error) error) error {
+func follow(ctx context.Context, c *idempotency.Call, run func(ctx context.Context, send func(any) error) error) error {
 	if c.R.Method == http.MethodHead {
 		c.W.Header().Set("Content-Type", "text/event-stream")
 		c.W.WriteHeader(http.StatusOK)
@@ -67,7 +69,7 @@ type listStats struct {
 // statsCost is about how much memory one sandbox takes in an event.
 const statsCost = 1 << 10
 
-func (a *API) listStats(ctx context.Context, c *call, in *listStats) error {
+func (a *API) listStats(ctx context.Context, c *idempotency.Call, in *listStats) error {
 	s, err := a.stats()
 	if err != nil {
 		return err
@@ -128,7 +130,7 @@ func samplesOf(all []meter.Sample) []v1.StatsSample {
 func statsOf(s meter.Stats) v1.SandboxStats {
 	b := s.Sandbox
 	out := v1.SandboxStats{
-		ID: string(b.ID), Key: textOrNull(b.Key), Project: b.Project, Status: string(b.State),
+		ID: string(b.ID), Key: shape.TextOrNull(b.Key), Project: b.Project, Status: string(b.State),
 		CPULimit: b.Limits.CPU, MemoryLimit: int64(b.Limits.MemoryMB) << 20, DiskLimit: int64(b.Limits.DiskMB) << 20, TaskLimit: b.Limits.Pids,
 		History: samplesOf(s.History),
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -17,20 +19,20 @@ import (
 
 // streamExec runs a command and sends its output as it comes. A client that goes
 // away, or stops reading, loses the stream and nothing else: the command goes on.
-func (a *API) streamExec(ctx context.Context, c *call, ref string, r engine.ExecRequest, sp *httpapi.Spellings) error {
+func (a *API) streamExec(ctx context.Context, c *idempotency.Call, ref string, r engine.ExecRequest, sp *httpapi.Spellings) error {
 	return a.streamCommand(ctx, c, r, sp, func(_ *commandEvents, r engine.ExecRequest, sink func(sandbox.Frame) error) (any, error) {
 		res, err := a.runExec(ctx, c, ref, r, sink)
 		if err != nil {
 			return nil, err
 		}
 		out := outcomeOf(&res)
-		return &out, c.complete(&out, &out)
+		return &out, complete(c, &out, &out)
 	})
 }
 
 // streamCommand streams what run writes, and at last its outcome.
-func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, sp *httpapi.Spellings, run func(*commandEvents, engine.ExecRequest, func(sandbox.Frame) error) (any, error)) error {
-	s, give := c.commandEvents()
+func (a *API) streamCommand(ctx context.Context, c *idempotency.Call, r engine.ExecRequest, sp *httpapi.Spellings, run func(*commandEvents, engine.ExecRequest, func(sandbox.Frame) error) (any, error)) error {
+	s, give := newCommandEvents(c)
 	defer s.Close()
 	over, hurry := context.WithCancel(ctx)
 	defer hurry()
@@ -59,18 +61,18 @@ func (a *API) streamCommand(ctx context.Context, c *call, r engine.ExecRequest, 
 	return nil
 }
 
-// commandEvents returns the stream that the client asks for, and a function that writes a frame to it.
-func (c *call) commandEvents() (*commandEvents, func(sandbox.Frame) error) {
+// newCommandEvents returns the stream that the client asks for, and a function that writes a frame to it.
+func newCommandEvents(c *idempotency.Call) (*commandEvents, func(sandbox.Frame) error) {
 	if framed := httpapi.Accepted(c.R, v1.FramesType); framed != nil {
 		s := &commandEvents{Events: c.Frames(v1.FramesType), framed: framed}
 		return s, func(f sandbox.Frame) error { return s.SendBytes(byte(f.Stream), f.Seq, f.At, f.Data) }
 	}
 	s, exact := &commandEvents{Events: c.Events()}, httpapi.WantsExact(c.R)
-	return s, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, outputOf(f, exact)) }
+	return s, func(f sandbox.Frame) error { return s.Send(streamName(f.Stream), f.Seq, shape.Output(f, exact)) }
 }
 
 // wantsStream reports whether the client of a command asks for its output as it comes.
-func (c *call) wantsStream() bool {
+func wantsStream(c *idempotency.Call) bool {
 	return httpapi.WantsEvents(c.R) || httpapi.Accepted(c.R, v1.FramesType) != nil
 }
 
@@ -87,13 +89,6 @@ type commandEvents struct {
 // started sends a command's id, by the first event and, where nothing was sent
 // yet, by a header.
 func (s *commandEvents) started(id string) {
-	s.SetHeader(processHeader, id)
+	s.SetHeader(v1.ProcessHeader, id)
 	_ = s.Send(v1.StreamStart, 0, v1.ExecStarted{ProcessID: id, SandboxID: s.sandbox, After: s.after}) // the next frame's sender will see it
 }
-
-// processHeader names the process that an answer is about.
-const processHeader = "Sandpit-Process-Id"
-
-// sandboxHeader names the sandbox of a command that asked for one and has begun, whatever
-// becomes of the answer.
-const sandboxHeader = "Sandpit-Sandbox-Id"

@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/store/keyed"
 )
@@ -18,344 +19,344 @@ import (
 func (a *API) operations() []httpapi.Operation {
 	const anyBytes = "application/octet-stream"
 	return []httpapi.Operation{
-		op("createSandbox", "POST /sandboxes", "Create a sandbox, or get the one that has the key.", http.StatusCreated, a.createSandbox).
+		idempotency.Op("createSandbox", "POST /sandboxes", "Create a sandbox, or get the one that has the key.", http.StatusCreated, a.createSandbox).
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Sandbox](), "The key is known: that sandbox, started if it was stopped.").
 			Example(v1.CreateSandbox{Image: new("python"), MemoryMB: new(512), IdleTimeoutSeconds: new(int64(1800)), Key: new("agent-session-abc")}).
-			Extend(making(keyed.Sandbox)),
-		op("listSandboxes", "GET /sandboxes", "List sandboxes, newest first.", http.StatusOK, a.listSandboxes),
-		op("getSandbox", "GET /sandboxes/{id}", "Get a sandbox.", http.StatusOK, a.getSandbox),
-		op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
+			Extend(idempotency.Making(keyed.Sandbox)),
+		idempotency.Op("listSandboxes", "GET /sandboxes", "List sandboxes, newest first.", http.StatusOK, a.listSandboxes),
+		idempotency.Op("getSandbox", "GET /sandboxes/{id}", "Get a sandbox.", http.StatusOK, a.getSandbox),
+		idempotency.Op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
 			Example(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
-		op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
-		op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Start)).
-			Extend(keyless("twice is as once")),
-		op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.Sandboxes.Stop)).
-			Extend(keyless("twice is as once")),
-		op("restartSandbox", "POST /sandboxes/{id}/restart", "Stop a sandbox and start it: its processes end, its files stay. One that is stopped or paused runs after.", http.StatusOK, a.restartSandbox).
-			Extend(keyless("it makes nothing")),
-		op("resetSandbox", "POST /sandboxes/{id}/reset", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Reset)).
-			Extend(keyless("it makes nothing")),
-		op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause)).
-			Extend(keyless("twice is as once")),
-		op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume)).
-			Extend(keyless("twice is as once")),
-		op("archiveSandbox", "POST /sandboxes/{id}/archive", "Pack the disk of a stopped sandbox, and keep it elsewhere until a start brings it back. One that is archived is no error. It has nothing to do with GET and PUT of this path, which move files.", http.StatusOK, a.becoming(a.Sandboxes.Archive)).
-			Extend(keyless("twice is as once")),
-		op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
+		idempotency.Op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
+		idempotency.Op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Start)).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.Sandboxes.Stop)).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("restartSandbox", "POST /sandboxes/{id}/restart", "Stop a sandbox and start it: its processes end, its files stay. One that is stopped or paused runs after.", http.StatusOK, a.restartSandbox).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("resetSandbox", "POST /sandboxes/{id}/reset", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Reset)).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause)).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume)).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("archiveSandbox", "POST /sandboxes/{id}/archive", "Pack the disk of a stopped sandbox, and keep it elsewhere until a start brings it back. One that is archived is no error. It has nothing to do with GET and PUT of this path, which move files.", http.StatusOK, a.becoming(a.Sandboxes.Archive)).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
 			Example(v1.RollbackSandbox{To: "base"}).
-			Extend(keyless("it makes nothing")),
-		op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
 			Example(v1.ForkSandbox{Count: new(2)}).
-			Extend(making(keyed.Sandbox)),
-		op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
-		op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
+			Extend(idempotency.Making(keyed.Sandbox)),
+		idempotency.Op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
+		idempotency.Op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
 
-		op("createSnapshot", "POST /sandboxes/{id}/snapshots", "Keep a sandbox's disk as it is, while it runs or not.", http.StatusCreated, a.createSnapshot).
+		idempotency.Op("createSnapshot", "POST /sandboxes/{id}/snapshots", "Keep a sandbox's disk as it is, while it runs or not.", http.StatusCreated, a.createSnapshot).
 			Example(v1.CreateSnapshot{Name: new("before-upgrade")}).
-			Extend(making(keyed.Snapshot)),
-		op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
-		op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
-		op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
-		op("archiveSnapshotOf", "POST /sandboxes/{id}/snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error.", http.StatusOK, a.archiveSnapshotOf).
-			Extend(keyless("twice is as once")),
-		op("listSnapshots", "GET /snapshots", "List the project's snapshots, newest first.", http.StatusOK, a.listSnapshots),
-		op("getSnapshot", "GET /snapshots/{snapshot}", "Get a snapshot.", http.StatusOK, a.getSnapshot),
-		op("deleteSnapshot", "DELETE /snapshots/{snapshot}", "Delete a snapshot. What was made from it stays.", http.StatusNoContent, a.deleteSnapshot),
-		op("archiveSnapshot", "POST /snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error. It has nothing to do with GET of this path, which exports one.", http.StatusOK, a.archiveSnapshot).
-			Extend(keyless("twice is as once")),
-		raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
+			Extend(idempotency.Making(keyed.Snapshot)),
+		idempotency.Op("listSnapshotsOf", "GET /sandboxes/{id}/snapshots", "List a sandbox's snapshots, newest first.", http.StatusOK, a.listSnapshotsOf),
+		idempotency.Op("getSnapshotOf", "GET /sandboxes/{id}/snapshots/{snapshot}", "Get a snapshot of a sandbox.", http.StatusOK, a.getSnapshotOf),
+		idempotency.Op("deleteSnapshotOf", "DELETE /sandboxes/{id}/snapshots/{snapshot}", "Delete a snapshot of a sandbox. What was made from it stays.", http.StatusNoContent, a.deleteSnapshotOf),
+		idempotency.Op("archiveSnapshotOf", "POST /sandboxes/{id}/snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error.", http.StatusOK, a.archiveSnapshotOf).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("listSnapshots", "GET /snapshots", "List the project's snapshots, newest first.", http.StatusOK, a.listSnapshots),
+		idempotency.Op("getSnapshot", "GET /snapshots/{snapshot}", "Get a snapshot.", http.StatusOK, a.getSnapshot),
+		idempotency.Op("deleteSnapshot", "DELETE /snapshots/{snapshot}", "Delete a snapshot. What was made from it stays.", http.StatusNoContent, a.deleteSnapshot),
+		idempotency.Op("archiveSnapshot", "POST /snapshots/{snapshot}/archive", "Pack a snapshot that is not needed for a while, and keep it elsewhere until it is used. One that is archived is no error. It has nothing to do with GET of this path, which exports one.", http.StatusOK, a.archiveSnapshot).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Raw("exportSnapshot", "GET /snapshots/{snapshot}/archive", "Get a snapshot as an archive, for this server or another. One that breaks off ends without its last chunk.", http.StatusOK, a.exportSnapshot).
 			Media("", v1.SnapshotType),
-		op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).
+		idempotency.Op("importSnapshot", "POST /snapshots/import", "Make a snapshot from an archive, which is the raw body. It belongs to no sandbox.", http.StatusCreated, a.importSnapshot).
 			Media(v1.SnapshotType, "").
-			Extend(keying{scope: access.SandboxesWrite, makes: []keyed.Kind{keyed.Snapshot}, unread: true}),
+			Extend(idempotency.Keying{Scope: access.SandboxesWrite, Makes: []keyed.Kind{keyed.Snapshot}, Unread: true}),
 
-		op("createVolume", "POST /volumes", "Make an empty volume.", http.StatusCreated, a.createVolume).
+		idempotency.Op("createVolume", "POST /volumes", "Make an empty volume.", http.StatusCreated, a.createVolume).
 			Example(v1.CreateVolume{Name: "datasets"}).
-			Extend(making(keyed.Volume)),
-		op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
-		op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
-		op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
+			Extend(idempotency.Making(keyed.Volume)),
+		idempotency.Op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
+		idempotency.Op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
+		idempotency.Op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
-		op("createTemplate", "POST /templates", "Add a version of a template: an image, a snapshot or steps, with defaults for the sandboxes that are made of it. The same as the newest of its name again is that one (200). With steps: 202, and they are done in the background; getTemplate shows how far they are, and what a step that failed wrote.", http.StatusCreated, a.createTemplate).
+		idempotency.Op("createTemplate", "POST /templates", "Add a version of a template: an image, a snapshot or steps, with defaults for the sandboxes that are made of it. The same as the newest of its name again is that one (200). With steps: 202, and they are done in the background; getTemplate shows how far they are, and what a step that failed wrote.", http.StatusCreated, a.createTemplate).
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Template](), "The newest version of the name is the same.").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Template](), "Its steps are being done.").
 			Example(v1.CreateTemplate{Name: "web", Image: new("python"), Start: new("python3 -m http.server 8000"), Ready: &v1.ReadyProbe{Port: 8000}}).
-			Extend(keyless("the same template again is that which is there")),
-		op("listTemplates", "GET /templates", "List the versions of the project's templates, by name and newest first, then those of the server.", http.StatusOK, a.listTemplates),
-		op("getTemplate", "GET /templates/{template}", "Get a version of a template.", http.StatusOK, a.getTemplate),
-		op("updateTemplate", "PATCH /templates/{template}", "Make a template the default of the project or the server, or not any more. Else no version changes.", http.StatusOK, a.updateTemplate).
+			Extend(idempotency.Keyless("the same template again is that which is there")),
+		idempotency.Op("listTemplates", "GET /templates", "List the versions of the project's templates, by name and newest first, then those of the server.", http.StatusOK, a.listTemplates),
+		idempotency.Op("getTemplate", "GET /templates/{template}", "Get a version of a template.", http.StatusOK, a.getTemplate),
+		idempotency.Op("updateTemplate", "PATCH /templates/{template}", "Make a template the default of the project or the server, or not any more. Else no version changes.", http.StatusOK, a.updateTemplate).
 			Example(v1.UpdateTemplate{Default: new(true)}),
-		op("deleteTemplate", "DELETE /templates/{template}", "Delete a version of a template, or by a name all of them. Sandboxes that were made of it stay, with what it starts in them.", http.StatusNoContent, a.deleteTemplate),
-		op("createSkill", "POST /skills", "Make a skill of the text of its SKILL.md. The same one again is that which is there (200).", http.StatusCreated, a.createSkill).
+		idempotency.Op("deleteTemplate", "DELETE /templates/{template}", "Delete a version of a template, or by a name all of them. Sandboxes that were made of it stay, with what it starts in them.", http.StatusNoContent, a.deleteTemplate),
+		idempotency.Op("createSkill", "POST /skills", "Make a skill of the text of its SKILL.md. The same one again is that which is there (200).", http.StatusCreated, a.createSkill).
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
 			Example(v1.CreateSkill{Name: new("release-notes"), Description: new("Writes release notes. Use when a version is about to be published."), SkillMDContent: "# Release notes\n\n1. Read the log since the last tag.\n"}).
-			Extend(keyless("the same skill again is that which is there")),
-		op("uploadSkill", "POST /skills/upload", "Keep a skill that comes as the raw body: a ZIP archive (.zip, .skill) with SKILL.md at its root or in its only directory, or a SKILL.md alone; or as the part file of a form. At most 10 MiB and 100 files. The same one again is that which is there (200).", http.StatusCreated, a.uploadSkill).
+			Extend(idempotency.Keyless("the same skill again is that which is there")),
+		idempotency.Op("uploadSkill", "POST /skills/upload", "Keep a skill that comes as the raw body: a ZIP archive (.zip, .skill) with SKILL.md at its root or in its only directory, or a SKILL.md alone; or as the part file of a form. At most 10 MiB and 100 files. The same one again is that which is there (200).", http.StatusCreated, a.uploadSkill).
 			Media(anyBytes, "").
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
-			Extend(keyless("the same skill again is that which is there")),
-		op("listSkills", "GET /skills", "List the project's skills, without the texts of their SKILL.md.", http.StatusOK, a.listSkills),
-		op("getSkill", "GET /skills/{skill}", "Get a skill, with the text of its SKILL.md.", http.StatusOK, a.getSkill),
-		op("replaceSkill", "PUT /skills/{skill}", "Put another package in a skill's place, as for uploadSkill. Where it is installed it stays as it is until it is installed again.", http.StatusOK, a.replaceSkill).
+			Extend(idempotency.Keyless("the same skill again is that which is there")),
+		idempotency.Op("listSkills", "GET /skills", "List the project's skills, without the texts of their SKILL.md.", http.StatusOK, a.listSkills),
+		idempotency.Op("getSkill", "GET /skills/{skill}", "Get a skill, with the text of its SKILL.md.", http.StatusOK, a.getSkill),
+		idempotency.Op("replaceSkill", "PUT /skills/{skill}", "Put another package in a skill's place, as for uploadSkill. Where it is installed it stays as it is until it is installed again.", http.StatusOK, a.replaceSkill).
 			Media(anyBytes, ""),
-		op("deleteSkill", "DELETE /skills/{skill}", "Delete a skill from the project. Where it is installed it stays.", http.StatusNoContent, a.deleteSkill),
-		raw("skillPackage", "GET /skills/{skill}/package", "Get a skill as a ZIP archive, with one directory of its name.", http.StatusOK, a.skillPackage).
+		idempotency.Op("deleteSkill", "DELETE /skills/{skill}", "Delete a skill from the project. Where it is installed it stays.", http.StatusNoContent, a.deleteSkill),
+		idempotency.Raw("skillPackage", "GET /skills/{skill}/package", "Get a skill as a ZIP archive, with one directory of its name.", http.StatusOK, a.skillPackage).
 			Media("", v1.SkillType),
-		op("installSkills", "POST /sandboxes/{id}/skills", "Install skills into a sandbox, each in /workspace/skills and its name. What is there as it is to be stays.", http.StatusOK, a.installSkills).
+		idempotency.Op("installSkills", "POST /sandboxes/{id}/skills", "Install skills into a sandbox, each in /workspace/skills and its name. What is there as it is to be stays.", http.StatusOK, a.installSkills).
 			Example(v1.InstallSkills{SkillIDs: []string{"data-analyzer"}}).
-			Extend(keyless("twice is as once")),
-		op("gitClone", "POST /sandboxes/{id}/git/clone", "Clone a repository into a directory of a sandbox, and answer when it is there. Credentials are told to the repository's server alone, and kept nowhere.", http.StatusOK, a.gitClone).
-			Extend(keyless("the second finds the directory there")),
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("gitClone", "POST /sandboxes/{id}/git/clone", "Clone a repository into a directory of a sandbox, and answer when it is there. Credentials are told to the repository's server alone, and kept nowhere.", http.StatusOK, a.gitClone).
+			Extend(idempotency.Keyless("the second finds the directory there")),
 
-		op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
+		idempotency.Op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
 			Example(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),
-		op("listSecrets", "GET /secrets", "List the project's secrets, without their values.", http.StatusOK, a.listSecrets),
-		op("getSecret", "GET /secrets/{secret}", "Get a secret of the project, without its value.", http.StatusOK, a.getSecret),
-		op("deleteSecret", "DELETE /secrets/{secret}", "Delete a secret of the project. What runs keeps what it was given. Needs the scope admin.", http.StatusNoContent, a.deleteSecret),
-		op("setSecretOf", "PUT /sandboxes/{id}/secrets/{secret}", "Set a secret of a sandbox's own, which goes before the project's of the same name.", http.StatusOK, a.setSecretOf).
+		idempotency.Op("listSecrets", "GET /secrets", "List the project's secrets, without their values.", http.StatusOK, a.listSecrets),
+		idempotency.Op("getSecret", "GET /secrets/{secret}", "Get a secret of the project, without its value.", http.StatusOK, a.getSecret),
+		idempotency.Op("deleteSecret", "DELETE /secrets/{secret}", "Delete a secret of the project. What runs keeps what it was given. Needs the scope admin.", http.StatusNoContent, a.deleteSecret),
+		idempotency.Op("setSecretOf", "PUT /sandboxes/{id}/secrets/{secret}", "Set a secret of a sandbox's own, which goes before the project's of the same name.", http.StatusOK, a.setSecretOf).
 			Example(v1.SetSecret{Value: "a-password"}),
-		op("listSecretsOf", "GET /sandboxes/{id}/secrets", "List the secrets that hold for a sandbox, its own and its project's, without their values.", http.StatusOK, a.listSecretsOf),
-		op("getSecretOf", "GET /sandboxes/{id}/secrets/{secret}", "Get the secret of a name that holds for a sandbox, without its value.", http.StatusOK, a.getSecretOf),
-		op("deleteSecretOf", "DELETE /sandboxes/{id}/secrets/{secret}", "Delete a secret of a sandbox's own.", http.StatusNoContent, a.deleteSecretOf),
+		idempotency.Op("listSecretsOf", "GET /sandboxes/{id}/secrets", "List the secrets that hold for a sandbox, its own and its project's, without their values.", http.StatusOK, a.listSecretsOf),
+		idempotency.Op("getSecretOf", "GET /sandboxes/{id}/secrets/{secret}", "Get the secret of a name that holds for a sandbox, without its value.", http.StatusOK, a.getSecretOf),
+		idempotency.Op("deleteSecretOf", "DELETE /sandboxes/{id}/secrets/{secret}", "Delete a secret of a sandbox's own.", http.StatusNoContent, a.deleteSecretOf),
 
-		raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
+		idempotency.Raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
 			Out(reflect.TypeFor[v1.CreateExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
 			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
 			Example(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
-			Extend(running(keyed.Sandbox)),
-		raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem); with application/vnd.sandpit.frames the same comes as binary frames, and with its parameter output=all without a bound: the command waits for a slow reader.", http.StatusOK, a.exec).
+			Extend(idempotency.Running(keyed.Sandbox)),
+		idempotency.Raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem); with application/vnd.sandpit.frames the same comes as binary frames, and with its parameter output=all without a bound: the command waits for a slow reader.", http.StatusOK, a.exec).
 			Out(reflect.TypeFor[v1.ExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
 			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
-			Extend(running().following()),
-		op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).MaxBody(maxBigJSON).
+			Extend(idempotency.Running().Following()),
+		idempotency.Op("startProcess", "POST /sandboxes/{id}/processes", "Start a process and do not wait for it: it goes on whoever goes away.", http.StatusCreated, a.startProcess).MaxBody(maxBigJSON).
 			Example(v1.StartProcess{Command: new("npm run dev"), StreamStdin: new(false)}).
-			Extend(making(keyed.Process)),
-		op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's processes.", http.StatusOK, a.listProcesses),
-		op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a process.", http.StatusOK, a.getProcess),
-		op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
+			Extend(idempotency.Making(keyed.Process)),
+		idempotency.Op("listProcesses", "GET /sandboxes/{id}/processes", "List a sandbox's processes.", http.StatusOK, a.listProcesses),
+		idempotency.Op("getProcess", "GET /sandboxes/{id}/processes/{pid}", "Get a process.", http.StatusOK, a.getProcess),
+		idempotency.Op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Process](), "It still runs after timeout."),
-		raw("followProcess", "GET /sandboxes/{id}/processes/{pid}/output", "Follow a process's output from any frame on: server-sent events stdout and stderr (Output), gap (OutputGap), then exit (Process), end (OutputEnd) or error (Problem); or, where the request asks for one, a WebSocket: see ProcessControl.", http.StatusOK, a.followProcess).
+		idempotency.Raw("followProcess", "GET /sandboxes/{id}/processes/{pid}/output", "Follow a process's output from any frame on: server-sent events stdout and stderr (Output), gap (OutputGap), then exit (Process), end (OutputEnd) or error (Problem); or, where the request asks for one, a WebSocket: see ProcessControl.", http.StatusOK, a.followProcess).
 			Media("", "text/event-stream").
 			Also(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
-		raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).Media("", "text/plain"),
-		op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
+		idempotency.Raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).Media("", "text/plain"),
+		idempotency.Op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
 			Example(v1.SignalProcess{Signal: "SIGINT"}).
-			Extend(keyless("it begins nothing")),
-		raw("writeStdin", "POST /sandboxes/{id}/processes/{pid}/stdin", "Write the raw body, of at most 1 MiB, to the standard input of a process that was started with stream_stdin or tty.", http.StatusOK, a.writeStdin).
+			Extend(idempotency.Keyless("it begins nothing")),
+		idempotency.Raw("writeStdin", "POST /sandboxes/{id}/processes/{pid}/stdin", "Write the raw body, of at most 1 MiB, to the standard input of a process that was started with stream_stdin or tty.", http.StatusOK, a.writeStdin).
 			Media(anyBytes, "").Out(reflect.TypeFor[v1.ProcessInput]()).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ProcessInput](), "It did not take all of it: it does not read.").
-			Extend(keyless("its offset has it taken once")),
-		op("resizeProcess", "POST /sandboxes/{id}/processes/{pid}/resize", "Tell a process that its terminal has another size.", http.StatusNoContent, a.resizeProcess).
+			Extend(idempotency.Keyless("its offset has it taken once")),
+		idempotency.Op("resizeProcess", "POST /sandboxes/{id}/processes/{pid}/resize", "Tell a process that its terminal has another size.", http.StatusNoContent, a.resizeProcess).
 			Example(v1.ResizeProcess{Cols: 120, Rows: 40}).
-			Extend(keyless("twice is as once")),
-		op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess).
-			Extend(keyless("twice is as once")),
-		op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
-		op("killProcesses", "DELETE /sandboxes/{id}/processes", "Kill all that runs in a sandbox, also what commands that have ended left running. Files stay. It works where no more process can be started.", http.StatusNoContent, a.killProcesses),
-		raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("killProcessByPost", "POST /sandboxes/{id}/processes/{pid}/kill", "The same as DELETE.", http.StatusNoContent, a.killProcess).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("killProcess", "DELETE /sandboxes/{id}/processes/{pid}", "Kill a command and all that it started.", http.StatusNoContent, a.killProcess),
+		idempotency.Op("killProcesses", "DELETE /sandboxes/{id}/processes", "Kill all that runs in a sandbox, also what commands that have ended left running. Files stay. It works where no more process can be started.", http.StatusNoContent, a.killProcesses),
+		idempotency.Raw("openTerminal", "GET /sandboxes/{id}/terminal", "Open a terminal: a WebSocket whose binary messages are its bytes, both ways, and whose text messages are TerminalControl.", http.StatusSwitchingProtocols, a.openTerminal),
 
-		op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),
-		raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
+		idempotency.Op("listTerminals", "GET /sandboxes/{id}/terminals", "List the terminals of a sandbox whose command runs. They are processes, and among those when it has ended.", http.StatusOK, a.listTerminals),
+		idempotency.Raw("attachTerminal", "GET /sandboxes/{id}/terminals/{pid}", "Join a terminal that was opened with stays, or started as a process with tty: a WebSocket as that of openTerminal, which first gets what the terminal has shown last. Many clients may join; each of them types and resizes. Whoever goes leaves the terminal as it is.", http.StatusSwitchingProtocols, a.attachTerminal),
 
-		op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).MaxBody(maxBigJSON).
+		idempotency.Op("startRun", "POST /sandboxes/{id}/runs", "Run commands one after the other, whoever goes away. With a key the sandbox is made if it is missing.", http.StatusAccepted, a.startRun).MaxBody(maxBigJSON).
 			Example(v1.StartRun{Commands: []v1.RunCommandSpec{{Shell: new("make test")}}, ContinueOnError: true}).
-			Extend(making(keyed.Run)),
-		op("listRunsOf", "GET /sandboxes/{id}/runs", "List a sandbox's runs, newest first.", http.StatusOK, a.listRunsOf),
-		op("listRuns", "GET /runs", "List the project's runs, newest first.", http.StatusOK, a.listRuns),
-		op("getRun", "GET /runs/{run}", "Get a run with the output of its commands.", http.StatusOK, a.getRun),
-		op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun).
-			Extend(keyless("twice is as once")),
-		raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
+			Extend(idempotency.Making(keyed.Run)),
+		idempotency.Op("listRunsOf", "GET /sandboxes/{id}/runs", "List a sandbox's runs, newest first.", http.StatusOK, a.listRunsOf),
+		idempotency.Op("listRuns", "GET /runs", "List the project's runs, newest first.", http.StatusOK, a.listRuns),
+		idempotency.Op("getRun", "GET /runs/{run}", "Get a run with the output of its commands.", http.StatusOK, a.getRun),
+		idempotency.Op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
 			Media("", "text/event-stream").
 			Also(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
-		op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink).
-			Extend(keyless("a link is a signature: nothing is made")),
+		idempotency.Op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink).
+			Extend(idempotency.Keyless("a link is a signature: nothing is made")),
 
-		op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
+		idempotency.Op("createShell", "POST /sandboxes/{id}/shells", "Make a shell: a bash whose directory, variables, functions and background jobs one command leaves to the next.", http.StatusCreated, a.createShell).
 			Example(v1.CreateShell{Name: new("main"), Env: map[string]string{"DEBUG": "1"}}).
-			Extend(making(keyed.Context)),
-		op("listShells", "GET /sandboxes/{id}/shells", "List a sandbox's shells, oldest first.", http.StatusOK, a.listShells),
-		op("getShell", "GET /sandboxes/{id}/shells/{name}", "Get a shell.", http.StatusOK, a.getShell),
-		op("deleteShell", "DELETE /sandboxes/{id}/shells/{name}", "End a shell and all that was started in it.", http.StatusNoContent, a.deleteShell),
-		op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell).
-			Extend(keyless("it begins nothing")),
-		raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
+			Extend(idempotency.Making(keyed.Context)),
+		idempotency.Op("listShells", "GET /sandboxes/{id}/shells", "List a sandbox's shells, oldest first.", http.StatusOK, a.listShells),
+		idempotency.Op("getShell", "GET /sandboxes/{id}/shells/{name}", "Get a shell.", http.StatusOK, a.getShell),
+		idempotency.Op("deleteShell", "DELETE /sandboxes/{id}/shells/{name}", "End a shell and all that was started in it.", http.StatusNoContent, a.deleteShell),
+		idempotency.Op("interruptShell", "POST /sandboxes/{id}/shells/{name}/interrupt", "Interrupt the command that runs in a shell, as Ctrl-C does.", http.StatusNoContent, a.interruptShell).
+			Extend(idempotency.Keyless("it begins nothing")),
+		idempotency.Raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
 			Out(reflect.TypeFor[v1.ShellExecResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
 			Also(http.StatusOK, v1.FramesType, nil, "").
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
-			Extend(running()),
-		raw("shellCommand", "GET /sandboxes/{id}/shells/{name}/commands/{pid}", "Get the result of one of the last commands of a shell, with its output.", http.StatusOK, a.shellCommand).
+			Extend(idempotency.Running()),
+		idempotency.Raw("shellCommand", "GET /sandboxes/{id}/shells/{name}/commands/{pid}", "Get the result of one of the last commands of a shell, with its output.", http.StatusOK, a.shellCommand).
 			Out(reflect.TypeFor[v1.ShellExecResult]()).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs."),
 
-		raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
+		idempotency.Raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
 			Out(reflect.TypeFor[v1.CodeResult]()).MaxBody(maxBigJSON).
 			Also(http.StatusOK, "text/event-stream", nil, "").
 			Example(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}).
-			Extend(running()),
-		op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).
+			Extend(idempotency.Running()),
+		idempotency.Op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).
 			Example(v1.CreateContext{Language: "python"}).
-			Extend(making(keyed.Context)),
-		op("listContexts", "GET /sandboxes/{id}/code/contexts", "List a sandbox's contexts of code, oldest first.", http.StatusOK, a.listContexts),
-		op("getContext", "GET /sandboxes/{id}/code/contexts/{cid}", "Get a context.", http.StatusOK, a.getContext),
-		op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext).
-			Extend(keyless("it makes nothing")),
-		op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext).
-			Extend(keyless("it begins nothing")),
-		op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
+			Extend(idempotency.Making(keyed.Context)),
+		idempotency.Op("listContexts", "GET /sandboxes/{id}/code/contexts", "List a sandbox's contexts of code, oldest first.", http.StatusOK, a.listContexts),
+		idempotency.Op("getContext", "GET /sandboxes/{id}/code/contexts/{cid}", "Get a context.", http.StatusOK, a.getContext),
+		idempotency.Op("restartContext", "POST /sandboxes/{id}/code/contexts/{cid}/restart", "End a context's kernel, with all that it started, and start another.", http.StatusOK, a.restartContext).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("interruptContext", "POST /sandboxes/{id}/code/contexts/{cid}/interrupt", "Interrupt the code that runs in a context; its variables stay.", http.StatusNoContent, a.interruptContext).
+			Extend(idempotency.Keyless("it begins nothing")),
+		idempotency.Op("deleteContext", "DELETE /sandboxes/{id}/code/contexts/{cid}", "End a context, with all that it started.", http.StatusNoContent, a.deleteContext),
 
-		op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
-		op("askNetwork", "POST /sandboxes/{id}/network/requests", "Ask that a sandbox may reach more: at once where an operator's rule allows it, else when a person grants it.", http.StatusOK, a.askNetwork).
+		idempotency.Op("networkLog", "GET /sandboxes/{id}/network", "What a sandbox may reach, what it tried to, and what was refused.", http.StatusOK, a.networkLog),
+		idempotency.Op("askNetwork", "POST /sandboxes/{id}/network/requests", "Ask that a sandbox may reach more: at once where an operator's rule allows it, else when a person grants it.", http.StatusOK, a.askNetwork).
 			Example(v1.AskNetwork{AllowPresets: []string{"python"}, Reason: "to install requests"}).
-			Extend(keyless("twice is as once")),
-		op("listNetworkRequests", "GET /network/requests", "List what was asked for sandboxes' networks and waits for an answer.", http.StatusOK, a.listNetworkRequests),
-		op("grantNetwork", "POST /network/requests/{request}/grant", "Let a sandbox reach what was asked for.", http.StatusOK, a.grantNetwork).
-			Extend(keyless("it makes nothing")),
-		op("denyNetwork", "POST /network/requests/{request}/deny", "Forget what was asked for.", http.StatusOK, a.denyNetwork).
-			Extend(keyless("it makes nothing")),
-		op("listPresets", "GET /network/presets", "List the names for lists of hosts, and what each stands for.", http.StatusOK, a.listPresets),
-		op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
-		raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
-		op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("listNetworkRequests", "GET /network/requests", "List what was asked for sandboxes' networks and waits for an answer.", http.StatusOK, a.listNetworkRequests),
+		idempotency.Op("grantNetwork", "POST /network/requests/{request}/grant", "Let a sandbox reach what was asked for.", http.StatusOK, a.grantNetwork).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("denyNetwork", "POST /network/requests/{request}/deny", "Forget what was asked for.", http.StatusOK, a.denyNetwork).
+			Extend(idempotency.Keyless("it makes nothing")),
+		idempotency.Op("listPresets", "GET /network/presets", "List the names for lists of hosts, and what each stands for.", http.StatusOK, a.listPresets),
+		idempotency.Op("listPorts", "GET /sandboxes/{id}/ports", "What listens in a sandbox.", http.StatusOK, a.listPorts),
+		idempotency.Raw("connectPort", "GET /sandboxes/{id}/ports/{port}/connect", "Connect to a port: a WebSocket whose binary messages are the connection's bytes, both ways, and whose text messages are PortControl.", http.StatusSwitchingProtocols, a.connectPort),
+		idempotency.Op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
 			Example(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}).
-			Extend(keyless("a link is a signature: nothing is made")),
+			Extend(idempotency.Keyless("a link is a signature: nothing is made")),
 
-		raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
+		idempotency.Raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
 			Out(reflect.TypeFor[[]v1.FileEntry]()).
 			Also(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
 			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
-		op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxBigJSON).
+		idempotency.Op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxBigJSON).
 			Also(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
 			Example(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
-			Extend(keyless("twice is as once")),
-		raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
-		op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
-		raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
+		idempotency.Op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		idempotency.Raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
 			Media("", anyBytes).
 			Also(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
 			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
-		raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
-		op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
-		raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
+		idempotency.Raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
+		idempotency.Op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		idempotency.Raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
 			Media("", v1.ArchiveType),
-		op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
+		idempotency.Op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
 			Media(v1.ArchiveType, ""),
-		op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
-		raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
+		idempotency.Op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
+		idempotency.Raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
 			Media("", "text/event-stream"),
-		op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
+		idempotency.Op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
 			Example(v1.MakeDir{Path: "outputs/charts"}).
-			Extend(keyless("twice is as once")),
-		op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
 			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
-			Extend(keyless("the second finds nothing to move")),
+			Extend(idempotency.Keyless("the second finds nothing to move")),
 
-		op("whoami", "GET /whoami", "Which token this request has, and what it may do. Any valid token may ask.", http.StatusOK, a.whoami),
-		op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
-		op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
+		idempotency.Op("whoami", "GET /whoami", "Which token this request has, and what it may do. Any valid token may ask.", http.StatusOK, a.whoami),
+		idempotency.Op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
+		idempotency.Op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
 			Example(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
-			Extend(keying{scope: access.Admin, makes: []keyed.Kind{keyed.Token}, own: true}),
-		op("rotateToken", "POST /tokens/{id}/rotate", "Give a token, by its id or its name, another secret. The one before it stays valid for a grace, and both are the same token.", http.StatusOK, a.rotateToken).
+			Extend(idempotency.Keying{Scope: access.Admin, Makes: []keyed.Kind{keyed.Token}, Own: true}),
+		idempotency.Op("rotateToken", "POST /tokens/{id}/rotate", "Give a token, by its id or its name, another secret. The one before it stays valid for a grace, and both are the same token.", http.StatusOK, a.rotateToken).
 			Example(v1.RotateToken{GraceSeconds: new(int64(600))}).
-			Extend(keyless("the second makes another secret, and the ones before it stay valid for the grace")),
-		op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
-		op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
-		op("listSandboxImages", "GET /sandbox-images", "List images in the form of the MCP Gateway.", http.StatusOK, a.listSandboxImages),
-		op("listSandboxImageTemplates", "GET /sandbox-images/templates", "List the entries of the catalogue in the form of the MCP Gateway. POST /images/{name}/import builds one.", http.StatusOK, a.listSandboxImageTemplates),
-		op("listSandboxImagePackages", "GET /sandbox-images/packages", "List the packages of all entries of the catalogue, by the tool that installs them.", http.StatusOK, a.listSandboxImagePackages),
-		op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
+			Extend(idempotency.Keyless("the second makes another secret, and the ones before it stay valid for the grace")),
+		idempotency.Op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
+		idempotency.Op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
+		idempotency.Op("listSandboxImages", "GET /sandbox-images", "List images in the form of the MCP Gateway.", http.StatusOK, a.listSandboxImages),
+		idempotency.Op("listSandboxImageTemplates", "GET /sandbox-images/templates", "List the entries of the catalogue in the form of the MCP Gateway. POST /images/{name}/import builds one.", http.StatusOK, a.listSandboxImageTemplates),
+		idempotency.Op("listSandboxImagePackages", "GET /sandbox-images/packages", "List the packages of all entries of the catalogue, by the tool that installs them.", http.StatusOK, a.listSandboxImagePackages),
+		idempotency.Op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			Extend(keyless("the second joins the build")),
-		op("getImage", "GET /images/{name}", "Get all that is known of an image: its builds on disk, also older ones, and who uses each.", http.StatusOK, a.getImage),
-		raw("imageLog", "GET /images/{name}/log", "Get the output of the last build of an image of the catalogue, or of the one that goes on, as text. Needs the scope admin.", http.StatusOK, a.imageLog).
+			Extend(idempotency.Keyless("the second joins the build")),
+		idempotency.Op("getImage", "GET /images/{name}", "Get all that is known of an image: its builds on disk, also older ones, and who uses each.", http.StatusOK, a.getImage),
+		idempotency.Raw("imageLog", "GET /images/{name}/log", "Get the output of the last build of an image of the catalogue, or of the one that goes on, as text. Needs the scope admin.", http.StatusOK, a.imageLog).
 			Media("", "text/plain"),
-		op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is. Needs the scope server:admin.", http.StatusOK, a.deleteImage),
-		op("getImagePool", "GET /images/{name}/pool", "Get the pools of an image: sandboxes that run before anybody asks for them.", http.StatusOK, a.getPool),
-		op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope server:admin.", http.StatusOK, a.updatePool).
+		idempotency.Op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is. Needs the scope server:admin.", http.StatusOK, a.deleteImage),
+		idempotency.Op("getImagePool", "GET /images/{name}/pool", "Get the pools of an image: sandboxes that run before anybody asks for them.", http.StatusOK, a.getPool),
+		idempotency.Op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope server:admin.", http.StatusOK, a.updatePool).
 			Example(v1.UpdateImagePool{Min: new(2), Max: new(8)}),
-		op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all. Needs the scope server:admin.", http.StatusOK, a.pruneImages).
+		idempotency.Op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all. Needs the scope server:admin.", http.StatusOK, a.pruneImages).
 			Example(v1.PruneImages{DryRun: true}).
-			Extend(keyless("the second finds nothing")),
-		op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
+			Extend(idempotency.Keyless("the second finds nothing")),
+		idempotency.Op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			Extend(keyless("the second joins the build")),
-		op("pullImage", "POST /images/pull", "Bring an image from its registry. The pull goes on whether one waits or not.", http.StatusOK, a.pullImage).
+			Extend(idempotency.Keyless("the second joins the build")),
+		idempotency.Op("pullImage", "POST /images/pull", "Bring an image from its registry. The pull goes on whether one waits or not.", http.StatusOK, a.pullImage).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
 			Example(v1.PullImage{Reference: "debian:12-slim"}).
-			Extend(keyless("the second joins the pull")),
-		op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
+			Extend(idempotency.Keyless("the second joins the pull")),
+		idempotency.Op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
 			Media(v1.ImageType, "").
-			Extend(keyless("the second finds the image there")),
-		raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope server:admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
+			Extend(idempotency.Keyless("the second finds the image there")),
+		idempotency.Raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope server:admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
 			Media("", v1.ImageType),
-		raw("pushImage", "POST /images/{name}/push", "Put an image into a registry: the same bytes as saveImage has, so that it has one digest. Server-sent events: progress (PushStep), then pushed (PushedImage) or error (Problem) at last. It ends when its caller leaves. For the server's own administrator's token alone, since the credentials are the operator's.", http.StatusOK, a.pushImage).
+		idempotency.Raw("pushImage", "POST /images/{name}/push", "Put an image into a registry: the same bytes as saveImage has, so that it has one digest. Server-sent events: progress (PushStep), then pushed (PushedImage) or error (Problem) at last. It ends when its caller leaves. For the server's own administrator's token alone, since the credentials are the operator's.", http.StatusOK, a.pushImage).
 			Media("", "text/event-stream").
 			Example(v1.PushImage{Reference: "registry.example/team/app:1"}).
-			Extend(keyless("the second finds all there")),
-		raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
+			Extend(idempotency.Keyless("the second finds all there")),
+		idempotency.Raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
 			Media(v1.ContextType, "text/event-stream").
-			Extend(keyless("the second finds all steps done")),
-		raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
+			Extend(idempotency.Keyless("the second finds all steps done")),
+		idempotency.Raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
-			Extend(keyless("another backup is of another moment")),
-		op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
-		op("listUserQuotas", "GET /admin/sandboxes/quotas", "List the quotas of projects that have some, in the form of the MCP Gateway, whose users are projects here. For the server's own administrator's token alone.", http.StatusOK, a.listUserQuotas),
-		op("getUserQuota", "GET /admin/sandboxes/quotas/{user_id}", "Get a project's quotas in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getUserQuota),
-		op("setUserQuota", "PUT /admin/sandboxes/quotas/{user_id}", "Change a project's quotas in the form of the MCP Gateway: the fields that are there; 0 takes one away. For the server's own administrator's token alone.", http.StatusOK, a.setUserQuota).
+			Extend(idempotency.Keyless("another backup is of another moment")),
+		idempotency.Op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
+		idempotency.Op("listUserQuotas", "GET /admin/sandboxes/quotas", "List the quotas of projects that have some, in the form of the MCP Gateway, whose users are projects here. For the server's own administrator's token alone.", http.StatusOK, a.listUserQuotas),
+		idempotency.Op("getUserQuota", "GET /admin/sandboxes/quotas/{user_id}", "Get a project's quotas in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getUserQuota),
+		idempotency.Op("setUserQuota", "PUT /admin/sandboxes/quotas/{user_id}", "Change a project's quotas in the form of the MCP Gateway: the fields that are there; 0 takes one away. For the server's own administrator's token alone.", http.StatusOK, a.setUserQuota).
 			Example(v1.SetUserQuota{MaxSandboxes: new(int64(5)), MaxMemoryMB: new(int64(2048))}),
-		op("usageSummary", "GET /admin/sandboxes/usage/summary", "Sum what each project used, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.usageSummary),
-		op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).
+		idempotency.Op("usageSummary", "GET /admin/sandboxes/usage/summary", "Sum what each project used, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.usageSummary),
+		idempotency.Op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).
 			Example(v1.BulkSandboxes{Project: new("team-a"), Status: []string{"running"}, DryRun: true}).
-			Extend(keyless("twice is as once")),
-		op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
 			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
-			Extend(keyless("twice is as once")),
-		op("sandboxImagePool", "GET /admin/sandbox-images/{id}/pool", "Get how many sandboxes of an image run before anybody asks, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.imagePool),
-		op("deleteSandboxImage", "DELETE /admin/sandbox-images/{id}", "Delete an image in the form of the MCP Gateway: as deleteImage does, with force the sandboxes and snapshots that use it, too. For the server's own administrator's token alone.", http.StatusOK, a.deleteSandboxImage),
-		raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("sandboxImagePool", "GET /admin/sandbox-images/{id}/pool", "Get how many sandboxes of an image run before anybody asks, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.imagePool),
+		idempotency.Op("deleteSandboxImage", "DELETE /admin/sandbox-images/{id}", "Delete an image in the form of the MCP Gateway: as deleteImage does, with force the sandboxes and snapshots that use it, too. For the server's own administrator's token alone.", http.StatusOK, a.deleteSandboxImage),
+		idempotency.Raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
 			Out(reflect.TypeFor[v1.SandboxStats]()).
 			Also(http.StatusOK, "text/event-stream", nil, ""),
-		raw("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up, and all together; for the server's own administrator's token the host, too. With follow=true as server-sent events stats (StatsList).", http.StatusOK, a.listStats).
+		idempotency.Raw("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up, and all together; for the server's own administrator's token the host, too. With follow=true as server-sent events stats (StatsList).", http.StatusOK, a.listStats).
 			Out(reflect.TypeFor[v1.StatsList]()).
 			Also(http.StatusOK, "text/event-stream", nil, ""),
-		op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
-		op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
-		raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).
+		idempotency.Op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
+		idempotency.Op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
+		idempotency.Raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).
 			Media("", v1.AuditType),
-		op("verifyAudit", "POST /audit/verify", "Check that no row of the audit log was changed, removed, added or moved. Needs the scope server:admin.", http.StatusOK, a.verifyAudit).
-			Extend(keyless("it changes nothing")),
-		op("pruneAudit", "POST /audit/prune", "Delete the rows of the audit log before a time. A signed checkpoint says where the rest begins. Needs the scope server:admin.", http.StatusOK, a.pruneAudit).
+		idempotency.Op("verifyAudit", "POST /audit/verify", "Check that no row of the audit log was changed, removed, added or moved. Needs the scope server:admin.", http.StatusOK, a.verifyAudit).
+			Extend(idempotency.Keyless("it changes nothing")),
+		idempotency.Op("pruneAudit", "POST /audit/prune", "Delete the rows of the audit log before a time. A signed checkpoint says where the rest begins. Needs the scope server:admin.", http.StatusOK, a.pruneAudit).
 			Example(v1.PruneAudit{Before: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), DryRun: true}).
-			Extend(keyless("twice is as once")),
-		op("sandboxLogs", "GET /sandboxes/{id}/logs", "List what ran and was done in a sandbox, newest first, from the audit log in the form of the MCP Gateway.", http.StatusOK, a.sandboxLogs),
-		raw("exportSandboxLogs", "GET /sandboxes/{id}/logs/export", "Get the audit log of a sandbox as a file.", http.StatusOK, a.exportSandboxLogs).
+			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("sandboxLogs", "GET /sandboxes/{id}/logs", "List what ran and was done in a sandbox, newest first, from the audit log in the form of the MCP Gateway.", http.StatusOK, a.sandboxLogs),
+		idempotency.Raw("exportSandboxLogs", "GET /sandboxes/{id}/logs/export", "Get the audit log of a sandbox as a file.", http.StatusOK, a.exportSandboxLogs).
 			Media("", v1.AuditType),
-		op("observabilityLogs", "GET /observability/logs", "List what ran and was done in the project's sandboxes, newest first, in the form of the MCP Gateway.", http.StatusOK, a.observabilityLogs),
-		raw("exportObservabilityLogs", "GET /observability/logs/export", "Get the audit log as a file, by the filters of the MCP Gateway.", http.StatusOK, a.exportObservabilityLogs).
+		idempotency.Op("observabilityLogs", "GET /observability/logs", "List what ran and was done in the project's sandboxes, newest first, in the form of the MCP Gateway.", http.StatusOK, a.observabilityLogs),
+		idempotency.Raw("exportObservabilityLogs", "GET /observability/logs/export", "Get the audit log as a file, by the filters of the MCP Gateway.", http.StatusOK, a.exportObservabilityLogs).
 			Media("", v1.AuditType),
-		op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
-		op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
+		idempotency.Op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
+		idempotency.Op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
 			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),
-		op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
-		op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
+		idempotency.Op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
+		idempotency.Op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
 			Example(v1.UpdateSandboxSettings{IdleTimeoutSeconds: new(int64(1800))}),
-		op("listProjects", "GET /projects", "List projects with their quotas and what they use: the caller's own, or with the scope server:admin all.", http.StatusOK, a.listProjects),
-		op("createProject", "POST /projects", "Make a project. Making a token for one that there is not makes it, too. Needs the scope server:admin.", http.StatusCreated, a.createProject).
+		idempotency.Op("listProjects", "GET /projects", "List projects with their quotas and what they use: the caller's own, or with the scope server:admin all.", http.StatusOK, a.listProjects),
+		idempotency.Op("createProject", "POST /projects", "Make a project. Making a token for one that there is not makes it, too. Needs the scope server:admin.", http.StatusCreated, a.createProject).
 			Example(v1.CreateProject{Name: "web", Quotas: &v1.Amounts{Sandboxes: new(int64(100)), MemoryMB: new(int64(65536))}}).
-			Extend(keyless("the second finds the name taken")),
-		op("getProject", "GET /projects/{name}", "Get a project: the caller's own, or with the scope server:admin any.", http.StatusOK, a.getProject),
-		op("updateProject", "PATCH /projects/{name}", "Change a project's quotas. Needs the scope server:admin.", http.StatusOK, a.updateProject).
+			Extend(idempotency.Keyless("the second finds the name taken")),
+		idempotency.Op("getProject", "GET /projects/{name}", "Get a project: the caller's own, or with the scope server:admin any.", http.StatusOK, a.getProject),
+		idempotency.Op("updateProject", "PATCH /projects/{name}", "Change a project's quotas. Needs the scope server:admin.", http.StatusOK, a.updateProject).
 			Example(v1.UpdateProject{Quotas: &v1.Amounts{Running: new(int64(20)), Volumes: new(int64(0))}}),
-		op("deleteProject", "DELETE /projects/{name}", "Delete a project to which nothing belongs. Needs the scope server:admin.", http.StatusNoContent, a.deleteProject),
-		op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
-		op("getLimits", "GET /limits", "What a sandbox may ask for, and what the caller's project may have, has and has left.", http.StatusOK, a.getLimits),
-		raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),
+		idempotency.Op("deleteProject", "DELETE /projects/{name}", "Delete a project to which nothing belongs. Needs the scope server:admin.", http.StatusNoContent, a.deleteProject),
+		idempotency.Op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
+		idempotency.Op("getLimits", "GET /limits", "What a sandbox may ask for, and what the caller's project may have, has and has left.", http.StatusOK, a.getLimits),
+		idempotency.Raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),
 	}
 }

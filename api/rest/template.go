@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -30,7 +32,7 @@ func (a *API) templates() (service.Templates, error) {
 
 type createTemplate struct{ Body v1.CreateTemplate }
 
-func (a *API) createTemplate(ctx context.Context, c *call, in *createTemplate) (v1.Template, error) {
+func (a *API) createTemplate(ctx context.Context, c *idempotency.Call, in *createTemplate) (v1.Template, error) {
 	s, err := a.templates()
 	if err != nil {
 		return v1.Template{}, err
@@ -58,9 +60,9 @@ func (a *API) createTemplate(ctx context.Context, c *call, in *createTemplate) (
 }
 
 func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate, sizes sandbox.Sizes) templates.Request {
-	r := templates.Request{Name: b.Name, Server: b.Server, From: text0(b.FromSnapshot), Spec: template.Spec{
-		Description: text0(b.Description), Image: text0(httpapi.Either(sp, "image", b.Image, "base", b.Base)), Env: b.Env,
-		ForSkills: b.ForSkills, Steps: b.Steps, Start: sandbox.Start{Command: text0(b.Start)},
+	r := templates.Request{Name: b.Name, Server: b.Server, From: httpapi.Given(b.FromSnapshot), Spec: template.Spec{
+		Description: httpapi.Given(b.Description), Image: httpapi.Given(httpapi.Either(sp, "image", b.Image, "base", b.Base)), Env: b.Env,
+		ForSkills: b.ForSkills, Steps: b.Steps, Start: sandbox.Start{Command: httpapi.Given(b.Start)},
 	}}
 	if b.FromSnapshot != nil && r.From == "" {
 		sp.Add("from_snapshot", "is empty; leave it out for an image")
@@ -99,7 +101,7 @@ type listTemplates struct {
 	Name *string `query:"name" doc:"only the versions of this name"`
 }
 
-func (a *API) listTemplates(ctx context.Context, c *call, in *listTemplates) (v1.TemplateList, error) {
+func (a *API) listTemplates(ctx context.Context, c *idempotency.Call, in *listTemplates) (v1.TemplateList, error) {
 	s, err := a.templates()
 	if err != nil {
 		return v1.TemplateList{}, err
@@ -122,7 +124,7 @@ type byTemplate struct {
 	Ref string `path:"template" doc:"the template's name, NAME@VERSION or id; a name is its newest version that is ready"`
 }
 
-func (a *API) getTemplate(ctx context.Context, c *call, in *byTemplate) (v1.Template, error) {
+func (a *API) getTemplate(ctx context.Context, c *idempotency.Call, in *byTemplate) (v1.Template, error) {
 	s, err := a.templates()
 	if err != nil {
 		return v1.Template{}, err
@@ -138,7 +140,7 @@ type deleteTemplate struct {
 	Ref string `path:"template" doc:"NAME@VERSION or an id; or a name: all of its versions"`
 }
 
-func (a *API) deleteTemplate(ctx context.Context, c *call, in *deleteTemplate) (httpapi.None, error) {
+func (a *API) deleteTemplate(ctx context.Context, c *idempotency.Call, in *deleteTemplate) (httpapi.None, error) {
 	s, err := a.templates()
 	if err != nil {
 		return httpapi.None{}, err
@@ -151,7 +153,7 @@ type updateTemplate struct {
 	Body v1.UpdateTemplate
 }
 
-func (a *API) updateTemplate(ctx context.Context, c *call, in *updateTemplate) (v1.Template, error) {
+func (a *API) updateTemplate(ctx context.Context, c *idempotency.Call, in *updateTemplate) (v1.Template, error) {
 	s, err := a.templates()
 	if err != nil {
 		return v1.Template{}, err
@@ -167,7 +169,7 @@ func (a *API) updateTemplate(ctx context.Context, c *call, in *updateTemplate) (
 }
 
 // oneTemplate is templateOf with the defaults as they are. Who may write and not read sees none.
-func (a *API) oneTemplate(ctx context.Context, c *call, s service.Templates, t *template.Template) (v1.Template, error) {
+func (a *API) oneTemplate(ctx context.Context, c *idempotency.Call, s service.Templates, t *template.Template) (v1.Template, error) {
 	k, err := s.List(ctx, c.Caller)
 	if fault.Is(err, fault.Denied) {
 		k, err = &templates.Kept{}, nil
@@ -183,8 +185,8 @@ func templateOf(t *template.Template, k *templates.Kept) v1.Template {
 	out := v1.Template{
 		ID: t.ID, Name: t.Name, Version: t.Version, Server: t.Project == template.Server, Origin: s.Origin, Status: string(t.Status),
 		Description: s.Description, Image: s.Image, FromSnapshot: string(t.Snapshot),
-		CPUCores: numberOrNil(s.Limits.CPU), MemoryMB: numberOrNil(s.Limits.MemoryMB), DiskMB: numberOrNil(s.Limits.DiskMB), Pids: numberOrNil(s.Limits.Pids),
-		Env: mapOrEmpty(s.Env), Volumes: []v1.MountVolume{}, Start: s.Start.Command,
+		CPUCores: shape.NumberOrNull(s.Limits.CPU), MemoryMB: shape.NumberOrNull(s.Limits.MemoryMB), DiskMB: shape.NumberOrNull(s.Limits.DiskMB), Pids: shape.NumberOrNull(s.Limits.Pids),
+		Env: shape.MapOrEmpty(s.Env), Volumes: []v1.MountVolume{}, Start: s.Start.Command,
 		ForSkills: append([]string{}, s.ForSkills...), Steps: append([]string{}, s.Steps...), CreatedAt: t.CreatedAt.UTC(), CreatedBy: t.CreatedBy,
 	}
 	out.Default = k.ProjectDefault == t.Name && !out.Server || k.ServerDefault == t.Name && out.Server
@@ -192,36 +194,13 @@ func templateOf(t *template.Template, k *templates.Kept) v1.Template {
 		out.Failure = &v1.TemplateFailure{Step: f.Step, Command: f.Command, ExitCode: f.ExitCode, Output: f.Output, Reason: f.Reason}
 	}
 	if s.Network != nil {
-		out.Network = new(policyOf(*s.Network))
+		out.Network = new(shape.Policy(*s.Network))
 	}
 	for _, v := range s.Volumes {
-		out.Volumes = append(out.Volumes, v1.MountVolume{Volume: v.Volume, Path: v.Path, SubPath: textOrNull(v.Sub), ReadOnly: v.ReadOnly})
+		out.Volumes = append(out.Volumes, v1.MountVolume{Volume: v.Volume, Path: v.Path, SubPath: shape.TextOrNull(v.Sub), ReadOnly: v.ReadOnly})
 	}
 	if p := s.Start.Ready; !p.None() {
 		out.Ready = &v1.ReadyProbe{Command: p.Command, Port: p.Port, IntervalSeconds: new(p.Interval.Seconds()), TimeoutSeconds: new(p.Timeout.Seconds())}
-	}
-	return out
-}
-
-func numberOrNil[T int | float64](n T) *T {
-	if n == 0 {
-		return nil
-	}
-	return &n
-}
-
-// madeOf says what a sandbox was made of; nil: it is not known.
-func madeOf(s *sandbox.Sandbox) *v1.SandboxTemplate {
-	t := s.Template
-	if t == nil {
-		return nil
-	}
-	out := &v1.SandboxTemplate{ID: textOrNull(t.ID), Name: textOrNull(t.Name), Version: numberOrNil(t.Version), ChosenBy: string(t.ChosenBy)}
-	if t.Start.Command != "" {
-		out.Start = &v1.SandboxStart{Command: t.Start.Command, ProcessID: textOrNull(s.StartProcess())}
-		if r := s.Readiness(); r != nil {
-			out.Start.Ready, out.Start.Reason, out.Start.Output = &r.OK, r.Reason, r.Output
-		}
 	}
 	return out
 }
@@ -231,7 +210,7 @@ func askTemplate(sp *httpapi.Spellings, r *engine.CreateRequest, b *v1.CreateSan
 	if b.Template == nil && len(b.Skills) == 0 {
 		return
 	}
-	r.Template = &sandbox.Template{Asked: text0(b.Template), Skills: b.Skills}
+	r.Template = &sandbox.Template{Asked: httpapi.Given(b.Template), Skills: b.Skills}
 	if b.Template != nil && strings.TrimSpace(*b.Template) == "" {
 		sp.Add("template", "is empty; leave it out for the default")
 	}
@@ -241,8 +220,8 @@ type getPool struct {
 	Name string `path:"name" doc:"the image's name, or another spelling of it"`
 }
 
-func (a *API) getPool(ctx context.Context, c *call, in *getPool) (v1.ImagePools, error) {
-	k, err := a.keeper()
+func (a *API) getPool(ctx context.Context, c *idempotency.Call, in *getPool) (v1.ImagePools, error) {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return v1.ImagePools{}, err
 	}
@@ -255,8 +234,8 @@ type updatePool struct {
 	Body v1.UpdateImagePool
 }
 
-func (a *API) updatePool(ctx context.Context, c *call, in *updatePool) (v1.ImagePools, error) {
-	k, err := a.keeper()
+func (a *API) updatePool(ctx context.Context, c *idempotency.Call, in *updatePool) (v1.ImagePools, error) {
+	k, err := keeper(a.Keeper)
 	if err != nil {
 		return v1.ImagePools{}, err
 	}
@@ -271,7 +250,7 @@ func (a *API) updatePool(ctx context.Context, c *call, in *updatePool) (v1.Image
 		return v1.ImagePools{}, fault.InvalidField("min", "is missing, and so are max, refill, template and all limits: nothing would change")
 	}
 	image, all, err := k.ChangePool(ctx, c.Caller, images.PoolChange{
-		Image: in.Name, Pool: text0(b.Pool), Template: text0(b.Template), Limits: limits, Min: b.Min, Max: b.Max, Refill: b.Refill,
+		Image: in.Name, Pool: httpapi.Given(b.Pool), Template: httpapi.Given(b.Template), Limits: limits, Min: b.Min, Max: b.Max, Refill: b.Refill,
 	})
 	return imagePoolsOf(image, all), err
 }

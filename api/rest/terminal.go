@@ -19,6 +19,7 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -44,11 +45,11 @@ const (
 	byeTimeout     = 15 * time.Second // of the last words
 )
 
-func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error {
+func (a *API) openTerminal(ctx context.Context, c *idempotency.Call, in *openTerminal) error {
 	var sp httpapi.Spellings
 	r := engine.TerminalRequest{
-		Shell: text0(in.Command), Term: text0(in.Term), Cwd: text0(in.Cwd),
-		User: text0(httpapi.Either(&sp, "as_user", in.AsUser, "user", in.User)),
+		Shell: httpapi.Given(in.Command), Term: httpapi.Given(in.Term), Cwd: httpapi.Given(in.Cwd),
+		User: httpapi.Given(httpapi.Either(&sp, "as_user", in.AsUser, "user", in.User)),
 		Cols: termSize(&sp, "cols", in.Cols), Rows: termSize(&sp, "rows", in.Rows),
 	}
 	if err := sp.Err(); err != nil {
@@ -70,7 +71,7 @@ func (a *API) openTerminal(ctx context.Context, c *call, in *openTerminal) error
 		return sp.Rename(err)
 	}
 	defer t.Close()
-	c.W.Header().Set(processHeader, t.ID())
+	c.W.Header().Set(v1.ProcessHeader, t.ID())
 	c.Upgrade(ctx, maxTermMessage, func(ctx context.Context, conn *websocket.Conn) { serveTerminal(ctx, conn, t, c.Stall()) })
 	return nil
 }

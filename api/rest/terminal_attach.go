@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/process"
@@ -25,8 +27,8 @@ type listTerminals struct {
 	Cursor *string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1.ProcessList, error) {
-	q := process.Query{Running: true, Tty: true, Cursor: text0(in.Cursor)}
+func (a *API) listTerminals(ctx context.Context, c *idempotency.Call, in *listTerminals) (v1.ProcessList, error) {
+	q := process.Query{Running: true, Tty: true, Cursor: httpapi.Given(in.Cursor)}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > process.MaxPage {
 			return v1.ProcessList{}, fault.InvalidField("limit", "%d is outside 1 to %d", *in.Limit, process.MaxPage)
@@ -37,7 +39,7 @@ func (a *API) listTerminals(ctx context.Context, c *call, in *listTerminals) (v1
 }
 
 // openStaying starts a terminal that outlives the connection, and joins it.
-func (a *API) openStaying(ctx context.Context, c *call, ref string, r engine.TerminalRequest) error {
+func (a *API) openStaying(ctx context.Context, c *idempotency.Call, ref string, r engine.TerminalRequest) error {
 	rec, err := a.Processes.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.ShellText(), Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User,
 		Terminal: &engine.TerminalSize{Cols: r.Cols, Rows: r.Rows, Term: r.Term},
@@ -53,7 +55,7 @@ type attachTerminal struct {
 	Recent *int64 `query:"recent" doc:"about how many bytes of what it has shown come first, 1 to 67108864; default 65536"`
 }
 
-func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) error {
+func (a *API) attachTerminal(ctx context.Context, c *idempotency.Call, in *attachTerminal) error {
 	recent, err := recentBytes(in.Recent)
 	if err != nil {
 		return err
@@ -71,7 +73,7 @@ func (a *API) attachTerminal(ctx context.Context, c *call, in *attachTerminal) e
 }
 
 // joinTerminal carries bytes both ways between a client and a terminal that stays.
-func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine.FollowRequest) error {
+func (a *API) joinTerminal(ctx context.Context, c *idempotency.Call, to *byProcess, r engine.FollowRequest) error {
 	g, err := a.Processes.Follow(ctx, c.Caller, to.Ref, to.ID, r)
 	if err != nil {
 		return err
@@ -81,6 +83,6 @@ func (a *API) joinTerminal(ctx context.Context, c *call, to *byProcess, r engine
 		return fault.New(fault.State, "the process %s has no terminal", to.ID).
 			WithRemedy("follow its output: GET …/processes/%s/output", to.ID)
 	}
-	c.W.Header().Set(processHeader, to.ID)
+	c.W.Header().Set(v1.ProcessHeader, to.ID)
 	return a.serveSocket(ctx, c, to, g, true)
 }

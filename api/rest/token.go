@@ -10,16 +10,18 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/store/keyed"
 )
 
 // whoami needs no scope: it says nothing of what is in the project but what quotas leave.
-func (a *API) whoami(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Whoami, error) {
+func (a *API) whoami(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.Whoami, error) {
 	out := v1.Whoami{
 		Name: c.Caller.Actor, Project: c.Caller.Project, Scopes: scopesOf(c.Caller.Scopes),
-		Profile: c.Caller.Profile, ExpiresAt: timeOrNull(c.Caller.ExpiresAt),
+		Profile: c.Caller.Profile, ExpiresAt: shape.TimeOrNull(c.Caller.ExpiresAt),
 	}
 	if c.Caller.TokenID != "" {
 		out.TokenID = &c.Caller.TokenID
@@ -31,7 +33,7 @@ func (a *API) whoami(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.Whoam
 	if err != nil {
 		return v1.Whoami{}, err
 	}
-	if left := projectOf(&p).Left; left != (v1.Amounts{}) {
+	if left := shape.Project(&p).Left; left != (v1.Amounts{}) {
 		out.Left = &left
 	}
 	return out, nil
@@ -41,8 +43,8 @@ type listTokens struct {
 	Project *string `query:"project" doc:"only those of this project; the default is all that the caller manages"`
 }
 
-func (a *API) listTokens(ctx context.Context, c *call, in *listTokens) (v1.TokenList, error) {
-	tokens, err := a.tokens.List(ctx, c.Caller, text0(in.Project))
+func (a *API) listTokens(ctx context.Context, c *idempotency.Call, in *listTokens) (v1.TokenList, error) {
+	tokens, err := a.tokens.List(ctx, c.Caller, httpapi.Given(in.Project))
 	if err != nil {
 		return v1.TokenList{}, err
 	}
@@ -57,10 +59,10 @@ type createToken struct {
 	Body v1.CreateToken
 }
 
-func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.CreatedToken, error) {
+func (a *API) createToken(ctx context.Context, c *idempotency.Call, in *createToken) (v1.CreatedToken, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
-	n := bearer.NewToken{Name: b.Name, Project: text0(b.Project), Profile: b.Profile}
+	n := bearer.NewToken{Name: b.Name, Project: httpapi.Given(b.Project), Profile: b.Profile}
 	for _, s := range b.Scopes {
 		n.Scopes = append(n.Scopes, access.Scope(s))
 	}
@@ -80,7 +82,7 @@ func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.Cre
 	if err := sp.Err(); err != nil {
 		return v1.CreatedToken{}, err
 	}
-	old, made, err := again(c, keyed.Token, a.tokenBy(ctx, c), nil)
+	old, made, err := idempotency.Again(c, keyed.Token, a.tokenBy(ctx, c), nil)
 	if made || err != nil {
 		return v1.CreatedToken{Token: tokenOf(old), SecretOmitted: true}, err
 	}
@@ -88,14 +90,14 @@ func (a *API) createToken(ctx context.Context, c *call, in *createToken) (v1.Cre
 	if err != nil {
 		return v1.CreatedToken{}, err
 	}
-	if err := c.keepAs(v1.CreatedToken{Token: tokenOf(t), SecretOmitted: true}); err != nil {
+	if err := c.KeepAs(v1.CreatedToken{Token: tokenOf(t), SecretOmitted: true}); err != nil {
 		return v1.CreatedToken{}, err
 	}
 	return v1.CreatedToken{Token: tokenOf(t), Secret: secret.Reveal()}, nil
 }
 
 // tokenBy finds what a request has made; see [again].
-func (a *API) tokenBy(ctx context.Context, c *call) func(string) (access.Token, error) {
+func (a *API) tokenBy(ctx context.Context, c *idempotency.Call) func(string) (access.Token, error) {
 	return func(id string) (access.Token, error) {
 		all, err := a.tokens.List(ctx, c.Caller, "")
 		for _, t := range all {
@@ -115,8 +117,8 @@ type byToken struct {
 	Project *string `query:"project" doc:"of this project; the default is all that the caller manages"`
 }
 
-func (a *API) deleteToken(ctx context.Context, c *call, in *byToken) (httpapi.None, error) {
-	return httpapi.None{}, a.tokens.Delete(ctx, c.Caller, text0(in.Project), in.ID)
+func (a *API) deleteToken(ctx context.Context, c *idempotency.Call, in *byToken) (httpapi.None, error) {
+	return httpapi.None{}, a.tokens.Delete(ctx, c.Caller, httpapi.Given(in.Project), in.ID)
 }
 
 type rotateToken struct {
@@ -124,7 +126,7 @@ type rotateToken struct {
 	Body v1.RotateToken
 }
 
-func (a *API) rotateToken(ctx context.Context, c *call, in *rotateToken) (v1.RotatedToken, error) {
+func (a *API) rotateToken(ctx context.Context, c *idempotency.Call, in *rotateToken) (v1.RotatedToken, error) {
 	grace := access.DefaultGrace
 	if s := in.Body.GraceSeconds; s != nil {
 		if *s < 0 || *s > int64(access.MaxGrace/time.Second) {
@@ -132,7 +134,7 @@ func (a *API) rotateToken(ctx context.Context, c *call, in *rotateToken) (v1.Rot
 		}
 		grace = time.Duration(*s) * time.Second
 	}
-	t, secret, err := a.tokens.Rotate(ctx, c.Caller, text0(in.Project), in.ID, grace)
+	t, secret, err := a.tokens.Rotate(ctx, c.Caller, httpapi.Given(in.Project), in.ID, grace)
 	if err != nil {
 		return v1.RotatedToken{}, err
 	}
@@ -145,8 +147,8 @@ func tokenOf(t access.Token) v1.Token {
 	}
 	return v1.Token{
 		ID: t.ID, Name: t.Name, Project: t.Project, Scopes: scopesOf(t.Scopes), Profile: t.Profile,
-		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: timeOrNull(t.LastUsedAt), ExpiresAt: timeOrNull(t.ExpiresAt),
-		OldUntil: timeOrNull(t.OldUntil),
+		CreatedAt: t.CreatedAt.UTC(), LastUsedAt: shape.TimeOrNull(t.LastUsedAt), ExpiresAt: shape.TimeOrNull(t.ExpiresAt),
+		OldUntil: shape.TimeOrNull(t.OldUntil),
 	}
 }
 

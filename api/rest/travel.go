@@ -8,6 +8,8 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
@@ -17,8 +19,8 @@ import (
 
 // becoming makes an operation that needs a sandbox's name and answers with what
 // it is then.
-func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox.Sandbox, error)) func(context.Context, *call, *byRef) (v1.Sandbox, error) {
-	return func(ctx context.Context, c *call, in *byRef) (v1.Sandbox, error) {
+func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox.Sandbox, error)) func(context.Context, *idempotency.Call, *byRef) (v1.Sandbox, error) {
+	return func(ctx context.Context, c *idempotency.Call, in *byRef) (v1.Sandbox, error) {
 		s, err := do(ctx, c.Caller, in.Ref)
 		if err != nil {
 			return v1.Sandbox{}, err
@@ -32,7 +34,7 @@ type restartSandbox struct {
 	KeepDisk *bool  `query:"keep_disk" doc:"true, as without it. An older server, whose restart empties the disk, refuses the parameter and changes nothing"`
 }
 
-func (a *API) restartSandbox(ctx context.Context, c *call, in *restartSandbox) (v1.Sandbox, error) {
+func (a *API) restartSandbox(ctx context.Context, c *idempotency.Call, in *restartSandbox) (v1.Sandbox, error) {
 	if in.KeepDisk != nil && !*in.KeepDisk {
 		return v1.Sandbox{}, fault.InvalidField("keep_disk", "is false, but a restart keeps the disk").
 			WithRemedy("for an empty disk: POST /v1/sandboxes/%s/reset", in.Ref)
@@ -45,7 +47,7 @@ type rollbackSandbox struct {
 	Body v1.RollbackSandbox
 }
 
-func (a *API) rollbackSandbox(ctx context.Context, c *call, in *rollbackSandbox) (v1.Sandbox, error) {
+func (a *API) rollbackSandbox(ctx context.Context, c *idempotency.Call, in *rollbackSandbox) (v1.Sandbox, error) {
 	if in.Body.To == "" {
 		return v1.Sandbox{}, fault.InvalidField("to", "is missing").
 			WithRemedy("name a snapshot (GET /v1/sandboxes/%s/snapshots lists them), or send base for the image", in.Ref)
@@ -62,10 +64,10 @@ type forkSandbox struct {
 	Body v1.ForkSandbox
 }
 
-func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.SandboxList, error) {
+func (a *API) forkSandbox(ctx context.Context, c *idempotency.Call, in *forkSandbox) (v1.SandboxList, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
-	r := engine.ForkRequest{Count: 1, From: text0(b.From), Key: text0(b.Key), Metadata: b.Metadata}
+	r := engine.ForkRequest{Count: 1, From: httpapi.Given(b.From), Key: httpapi.Given(b.Key), Metadata: b.Metadata}
 	if b.Count != nil {
 		if r.Count = *b.Count; r.Count < 1 || r.Count > engine.MaxForks {
 			sp.Add("count", "%d is outside 1 to %d", r.Count, engine.MaxForks)
@@ -86,9 +88,9 @@ func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.San
 	ctx, done := c.Bound(ctx)
 	defer done()
 	// All of them are made or none: the first stands for all.
-	_, made, err := again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
+	_, made, err := idempotency.Again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))
 	var forks []*sandbox.Sandbox
-	for _, t := range c.madeAll(keyed.Sandbox) {
+	for _, t := range c.MadeAll(keyed.Sandbox) {
 		var s *sandbox.Sandbox
 		if s, err = a.Sandboxes.Get(ctx, c.Caller, t.ID); err != nil {
 			break
@@ -103,7 +105,7 @@ func (a *API) forkSandbox(ctx context.Context, c *call, in *forkSandbox) (v1.San
 	}
 	out := v1.SandboxList{Items: make([]v1.Sandbox, 0, len(forks))}
 	for _, s := range forks {
-		out.Items = append(out.Items, sandboxOf(s))
+		out.Items = append(out.Items, shape.Sandbox(s))
 	}
 	return out, nil
 }
@@ -115,8 +117,8 @@ type diffSandbox struct {
 	Limit *int    `query:"limit" doc:"most changes, 1 to 10000; default 1000"`
 }
 
-func (a *API) diffSandbox(ctx context.Context, c *call, in *diffSandbox) (v1.Diff, error) {
-	r := engine.DiffRequest{From: text0(in.From), To: text0(in.To), Limit: engine.DefaultDiff}
+func (a *API) diffSandbox(ctx context.Context, c *idempotency.Call, in *diffSandbox) (v1.Diff, error) {
+	r := engine.DiffRequest{From: httpapi.Given(in.From), To: httpapi.Given(in.To), Limit: engine.DefaultDiff}
 	if in.Limit != nil {
 		if r.Limit = *in.Limit; r.Limit < 1 || r.Limit > engine.MaxDiff {
 			return v1.Diff{}, fault.InvalidField("limit", "%d is outside 1 to %d", r.Limit, engine.MaxDiff)

@@ -9,6 +9,8 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/query"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
@@ -22,12 +24,12 @@ type getUsage struct {
 	Token   *string  `query:"token" doc:"only of the token of this name"`
 }
 
-func (a *API) getUsage(ctx context.Context, c *call, in *getUsage) (v1.UsageReport, error) {
+func (a *API) getUsage(ctx context.Context, c *idempotency.Call, in *getUsage) (v1.UsageReport, error) {
 	if a.Usage == nil {
 		return v1.UsageReport{}, fault.New(fault.Unsupported, "this server does not add up what is used")
 	}
 	var sp httpapi.Spellings
-	r := usage.Request{Project: text0(in.Project), Token: text0(in.Token), Since: instant(&sp, "since", in.Since), Until: instant(&sp, "until", in.Until), By: in.By}
+	r := usage.Request{Project: httpapi.Given(in.Project), Token: httpapi.Given(in.Token), Since: query.Instant(&sp, "since", in.Since), Until: query.Instant(&sp, "until", in.Until), By: in.By}
 	if r.Project == "*" {
 		r.Project, r.AllProjects = "", true
 	} else if r.Project != "" {

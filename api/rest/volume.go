@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
@@ -17,15 +18,15 @@ import (
 
 type createVolume struct{ Body v1.CreateVolume }
 
-func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.Volume, error) {
+func (a *API) createVolume(ctx context.Context, c *idempotency.Call, in *createVolume) (v1.Volume, error) {
 	if in.Body.Name == "" {
 		return v1.Volume{}, fault.InvalidField("name", "is missing; a volume has a name of 1 to %d characters", sandbox.MaxKey)
 	}
-	r := volume.Request{Name: in.Body.Name, Runtime: text0(in.Body.Runtime)}
+	r := volume.Request{Name: in.Body.Name, Runtime: httpapi.Given(in.Body.Runtime)}
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
 	}
-	v, made, err := again(c, keyed.Volume, func(id string) (volume.Info, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
+	v, made, err := idempotency.Again(c, keyed.Volume, func(id string) (volume.Info, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
 		v, err = a.Volumes.CreateVolume(ctx, c.Caller, r)
 	}
@@ -36,7 +37,7 @@ func (a *API) createVolume(ctx context.Context, c *call, in *createVolume) (v1.V
 	return volumeOf(&v), nil
 }
 
-func (a *API) listVolumes(ctx context.Context, c *call, _ *httpapi.NoInput) (v1.VolumeList, error) {
+func (a *API) listVolumes(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.VolumeList, error) {
 	got, err := a.Volumes.Volumes(ctx, c.Caller)
 	if err != nil {
 		return v1.VolumeList{}, err
@@ -52,7 +53,7 @@ type byVolume struct {
 	Volume string `path:"volume" doc:"the volume's name or id"`
 }
 
-func (a *API) getVolume(ctx context.Context, c *call, in *byVolume) (v1.Volume, error) {
+func (a *API) getVolume(ctx context.Context, c *idempotency.Call, in *byVolume) (v1.Volume, error) {
 	v, err := a.Volumes.Volume(ctx, c.Caller, in.Volume)
 	if err != nil {
 		return v1.Volume{}, err
@@ -60,7 +61,7 @@ func (a *API) getVolume(ctx context.Context, c *call, in *byVolume) (v1.Volume, 
 	return volumeOf(&v), nil
 }
 
-func (a *API) deleteVolume(ctx context.Context, c *call, in *byVolume) (httpapi.None, error) {
+func (a *API) deleteVolume(ctx context.Context, c *idempotency.Call, in *byVolume) (httpapi.None, error) {
 	return httpapi.None{}, a.Volumes.DeleteVolume(ctx, c.Caller, in.Volume)
 }
 
@@ -87,15 +88,7 @@ func mounts(sp *httpapi.Spellings, asked []v1.MountVolume) []volume.Mount {
 	sp.Wrote("mounts.sub", "sub_path")
 	out := make([]volume.Mount, 0, len(asked))
 	for _, m := range asked {
-		out = append(out, volume.Mount{Volume: m.Volume, Path: m.Path, Sub: text0(m.SubPath), ReadOnly: m.ReadOnly})
-	}
-	return out
-}
-
-func mountsOf(mounts []sandbox.Mount) []v1.Mount {
-	out := make([]v1.Mount, 0, len(mounts))
-	for _, m := range mounts {
-		out = append(out, v1.Mount{Volume: m.Name, VolumeID: string(m.Volume), Path: m.Path, SubPath: m.Sub, ReadOnly: m.ReadOnly})
+		out = append(out, volume.Mount{Volume: m.Volume, Path: m.Path, Sub: httpapi.Given(m.SubPath), ReadOnly: m.ReadOnly})
 	}
 	return out
 }

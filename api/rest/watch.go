@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/sandbox"
@@ -20,14 +21,14 @@ type watchFiles struct {
 // watchFiles sends what changes in a directory, until the client goes away. One
 // that reads too slowly is told how much it missed, and one that takes nothing at
 // all loses the connection.
-func (a *API) watchFiles(ctx context.Context, c *call, in *watchFiles) error {
+func (a *API) watchFiles(ctx context.Context, c *idempotency.Call, in *watchFiles) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	r := files.WatchRequest{Path: p, User: text0(in.User), Recursive: in.Recursive != nil && *in.Recursive}
+	r := files.WatchRequest{Path: p, User: httpapi.Given(in.User), Recursive: in.Recursive != nil && *in.Recursive}
 	s := c.Events()
 	defer s.Close()
 	begun := false

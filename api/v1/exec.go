@@ -139,3 +139,12 @@ type Output struct {
 	DataBase64 string    `json:"data_base64,omitempty" jsonschema:"the exact bytes, only where data is not valid UTF-8 (a character may be cut in two by the border of a frame). With Accept: text/event-stream;data=exact these are alone, and data is empty, where the bytes are no plain text"`
 	At         time.Time `json:"at"`
 }
+
+// Headers of answers about commands.
+const (
+	// ProcessHeader names the process that an answer is about.
+	ProcessHeader = "Sandpit-Process-Id"
+	// SandboxHeader names the sandbox of a command that asked for one and has begun, whatever
+	// becomes of the answer.
+	SandboxHeader = "Sandpit-Sandbox-Id"
+)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package idempotency
 
 import (
 	"context"
@@ -18,31 +18,31 @@ import (
 	"sandpit.dev/store/keyed"
 )
 
-// keying says how an operation takes an idempotency key.
-type keying struct {
-	scope    access.Scope // that the operation needs: nobody without it learns of a key
-	makes    []keyed.Kind
+// Keying says how an operation takes an idempotency key.
+type Keying struct {
+	Scope    access.Scope // that the operation needs: nobody without it learns of a key
+	Makes    []keyed.Kind
 	follows  bool // the request ends with its client, and what it began goes on
 	rebuilds bool // what is kept is a part of the answer, which the handler completes
-	own      bool // the key is the token's own, and not its project's
-	unread   bool // the body is too large to be read twice: its length stands for it
+	Own      bool // the key is the token's own, and not its project's
+	Unread   bool // the body is too large to be read twice: its length stands for it
 }
 
-// keyless is why a POST takes no idempotency key.
-type keyless string
+// Keyless is why a POST takes no idempotency key.
+type Keyless string
 
-// making is how most operations take a key: they make something, or begin it.
-func making(kinds ...keyed.Kind) keying { return keying{scope: access.SandboxesWrite, makes: kinds} }
+// Making is how most operations take a key: they make something, or begin it.
+func Making(kinds ...keyed.Kind) Keying { return Keying{Scope: access.SandboxesWrite, Makes: kinds} }
 
-// running is how those do that run a command.
-func running(kinds ...keyed.Kind) keying {
-	k := making(append(kinds, keyed.Process)...)
+// Running is how those do that run a command.
+func Running(kinds ...keyed.Kind) Keying {
+	k := Making(append(kinds, keyed.Process)...)
 	k.rebuilds = true
 	return k
 }
 
-// following has the request end with its client.
-func (k keying) following() keying { k.follows = true; return k }
+// Following has the request end with its client.
+func (k Keying) Following() Keying { k.follows = true; return k }
 
 // keyedCall is a request with a key on its way through an operation.
 type keyedCall struct {
@@ -52,7 +52,7 @@ type keyedCall struct {
 }
 
 // keptHeaders are those of an answer that are kept with it.
-func keptHeaders() []string { return []string{"Location", processHeader, sandboxHeader} }
+func keptHeaders() []string { return []string{"Location", v1.ProcessHeader, v1.SandboxHeader} }
 
 // idempotencyKey reads the header, which may be a bare text, or one in quotes as structured
 // fields have it.
@@ -69,10 +69,10 @@ func idempotencyKey(values []string) (string, error) {
 
 // serveKeyed serves a request with a key: one that was answered gets that answer again, one
 // that has begun goes on where it was, and all others begin.
-func (a *API) serveKeyed(o *httpapi.Operation, how keying, c *call, values []string) error {
+func serveKeyed(keys *keyed.Keys, o *httpapi.Operation, how Keying, c *Call, values []string) error {
 	key, err := idempotencyKey(values)
 	if err == nil {
-		err = c.Caller.Require(how.scope)
+		err = c.Caller.Require(how.Scope)
 	}
 	if err == nil { // what is under way is not waited for, and could begin twice
 		err = c.Closed()
@@ -84,11 +84,11 @@ func (a *API) serveKeyed(o *httpapi.Operation, how keying, c *call, values []str
 	if err != nil {
 		return err
 	}
-	r := keyed.Request{Project: c.Caller.Project, Route: o.Method + " " + c.Route(), Key: key, Hash: hash, Makes: how.makes}
-	if how.own {
+	r := keyed.Request{Project: c.Caller.Project, Route: o.Method + " " + c.Route(), Key: key, Hash: hash, Makes: how.Makes}
+	if how.Own {
 		r.Owner = c.Caller.Actor + "\n" + c.Caller.TokenID
 	}
-	k, err := a.keys.Begin(c.R.Context(), r)
+	k, err := keys.Begin(c.R.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (a *API) serveKeyed(o *httpapi.Operation, how keying, c *call, values []str
 		}
 	}
 	c.key = &keyedCall{Call: k, client: c.R.Context()}
-	c.Value, c.Answered = c.key, c.keep
+	c.Value, c.Answered = c.key, c.Keep
 	ctx := k.Context(c.client())
 	if !how.follows {
 		ctx = context.WithoutCancel(ctx)
@@ -110,16 +110,16 @@ func (a *API) serveKeyed(o *httpapi.Operation, how keying, c *call, values []str
 	return o.Serve(c.Call)
 }
 
-func (c *call) client() context.Context {
+func (c *Call) client() context.Context {
 	if c.key != nil {
 		return c.key.client
 	}
 	return c.R.Context()
 }
 
-// attachLater returns a context that ends with the client, too, once attach was called: what
+// AttachLater returns a context that ends with the client, too, once attach was called: what
 // is begun before must be on record before the client's next request finds nothing.
-func (c *call) attachLater(ctx context.Context) (_ context.Context, attach func()) {
+func (c *Call) AttachLater(ctx context.Context) (_ context.Context, attach func()) {
 	if c.key == nil {
 		return ctx, func() {}
 	}
@@ -127,8 +127,8 @@ func (c *call) attachLater(ctx context.Context) (_ context.Context, attach func(
 	return ctx, sync.OnceFunc(func() { context.AfterFunc(c.key.client, cancel) })
 }
 
-// attached returns ctx as one that ends with the client.
-func (c *call) attached(ctx context.Context) (context.Context, context.CancelFunc) {
+// Attached returns ctx as one that ends with the client.
+func (c *Call) Attached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.key == nil {
 		return ctx, func() {}
 	}
@@ -139,10 +139,10 @@ func (c *call) attached(ctx context.Context) (context.Context, context.CancelFun
 
 // hash returns that of what the request asks for: its query, the type of its body and its body,
 // which is read whole and can be read again.
-func (c *call) hash(how keying) ([]byte, error) {
+func (c *Call) hash(how Keying) ([]byte, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q ", c.R.URL.RawQuery, c.R.Header.Get("Content-Type"))
-	if how.unread {
+	if how.Unread {
 		fmt.Fprintf(h, "%d", c.R.ContentLength)
 		return h.Sum(nil), nil
 	}
@@ -155,7 +155,7 @@ func (c *call) hash(how keying) ([]byte, error) {
 }
 
 // replay answers with what is kept.
-func (c *call) replay(status int, header string, body []byte) {
+func (c *Call) replay(status int, header string, body []byte) {
 	for line := range strings.Lines(header) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		c.W.Header().Set(name, value)
@@ -164,8 +164,8 @@ func (c *call) replay(status int, header string, body []byte) {
 	c.Send(body)
 }
 
-// keep has the answer of a request with a key kept, once: what is kept first stays.
-func (c *call) keep(status int, body []byte) {
+// Keep has the answer of a request with a key kept, once: what is kept first stays.
+func (c *Call) Keep(status int, body []byte) {
 	if c.key == nil || c.key.kept {
 		return
 	}
@@ -179,32 +179,47 @@ func (c *call) keep(status int, body []byte) {
 	c.key.Answer(status, header.String(), body)
 }
 
-// keepNothing has no answer kept: another one comes once what was begun has ended.
-func (c *call) keepNothing() {
+// KeepNothing has no answer kept: another one comes once what was begun has ended.
+func (c *Call) KeepNothing() {
 	if c.key != nil {
 		c.key.kept = true
 	}
 }
 
-// keepAs has v kept instead of the answer.
-func (c *call) keepAs(v any) error {
+// KeepAs has v kept instead of the answer.
+func (c *Call) KeepAs(v any) error {
 	if c.key == nil || c.key.kept {
 		return nil
 	}
-	return httpapi.Encode(v, func(b []byte) { c.keep(c.Status, b) })
+	return httpapi.Encode(v, func(b []byte) { c.Keep(c.Status, b) })
 }
 
-// made returns what an earlier request with the same key has made of a kind, the last of it.
-func (c *call) made(k keyed.Kind) (keyed.Thing, bool) {
-	all := c.madeAll(k)
+// Keyed reports whether the call has a key.
+func (c *Call) Keyed() bool { return c.key != nil }
+
+// Repeated reports whether an earlier request had the same key.
+func (c *Call) Repeated() bool { return c.key != nil && c.key.Prior() != nil }
+
+// KeptAnswer returns what is kept of the answer to the earlier request with the same key; nil: nothing is.
+func (c *Call) KeptAnswer() []byte {
+	if !c.Repeated() {
+		return nil
+	}
+	return c.key.Prior().Answer
+}
+
+// Made returns what an earlier request with the same key has made of a kind, the last of it.
+func (c *Call) Made(k keyed.Kind) (keyed.Thing, bool) {
+	all := c.MadeAll(k)
 	if len(all) == 0 {
 		return keyed.Thing{}, false
 	}
 	return all[len(all)-1], true
 }
 
-func (c *call) madeAll(k keyed.Kind) (out []keyed.Thing) {
-	if c.key == nil || c.key.Prior() == nil {
+// MadeAll returns all that an earlier request with the same key has made of a kind.
+func (c *Call) MadeAll(k keyed.Kind) (out []keyed.Thing) {
+	if !c.Repeated() {
 		return nil
 	}
 	for _, t := range c.key.Made() {
@@ -215,17 +230,17 @@ func (c *call) madeAll(k keyed.Kind) (out []keyed.Thing) {
 	return out
 }
 
-// renew has a request begin that came before and has nothing to show for it.
-func (c *call) renew() {
+// Renew has a request begin that came before and has nothing to show for it.
+func (c *Call) Renew() {
 	c.key.Renew()
 	c.W.Header().Del(v1.IdempotentReplayed)
 }
 
-// again answers a repeated request with what the earlier one made and find finds. ok is
+// Again answers a repeated request with what the earlier one made and find finds. ok is
 // false where there is none, and the request is to begin; what is not there any more was
 // either undone, or ever says that it had been made.
-func again[T any](c *call, k keyed.Kind, find func(id string) (T, error), ever func(id string) (bool, error)) (out T, ok bool, err error) {
-	t, ok := c.made(k)
+func Again[T any](c *Call, k keyed.Kind, find func(id string) (T, error), ever func(id string) (bool, error)) (out T, ok bool, err error) {
+	t, ok := c.Made(k)
 	if !ok {
 		return out, false, nil
 	}
@@ -242,6 +257,6 @@ func again[T any](c *call, k keyed.Kind, find func(id string) (T, error), ever f
 			return out, true, everErr
 		}
 	}
-	c.renew()
+	c.Renew()
 	return out, false, nil
 }
