@@ -11,7 +11,9 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/admin"
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/tokens"
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -21,13 +23,13 @@ import (
 // Options is what the coat is made of.
 type Options struct {
 	Services service.Services // required
-	Tokens   Tokens           // required
+	Tokens   tokens.Tokens    // required
 	Guard    *guard.Guard     // required
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
 	// no operation takes one.
 	Keys *keyed.Keys
 	// Backups makes backups of the server; nil: there are none.
-	Backups Backups
+	Backups admin.Backups
 	// Previews makes links to ports; nil: there are none.
 	Previews Previews
 	// Files makes links to artifacts; nil: there are none.
@@ -49,18 +51,17 @@ type Options struct {
 
 // Bounds of bodies, in bytes.
 const (
-	maxJSON     = 1 << 20  // of most requests
-	maxBigJSON  = 12 << 20 // of those that carry a file or a standard input
-	maxJSONFile = 8 << 20  // of a file that is answered within JSON
+	maxJSON    = 1 << 20  // of most requests
+	maxBigJSON = 12 << 20 // of those that carry a file or a standard input
 )
 
 // API is the handler of /v1 and /api/v1. It is safe for concurrent use.
 type API struct {
 	service.Services
-	tokens   Tokens
+	tokens   tokens.Tokens
 	previews Previews
-	backups  Backups
-	files    *filelink.Links
+	backups  admin.Backups
+	links    *filelink.Links
 	maxFile  int64
 	document []byte
 	private  bool // the document is
@@ -73,7 +74,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs all services, tokens and a guard")
 	}
 	a := &API{
-		Services: o.Services, tokens: o.Tokens, previews: o.Previews, backups: o.Backups, files: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		Services: o.Services, tokens: o.Tokens, previews: o.Previews, backups: o.Backups, links: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody
@@ -109,3 +110,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.Serv
 // shutdown does not wait for the first and would wait long for the others. The
 // commands go on. It may be called twice.
 func (a *API) Close() { a.handler.Close() }
+
+// contentOperations are the GETs whose answers have what is in sandboxes, or what ran in them. The audit log tells of
+// each; of those of files, terminals and ports an event does.
+func contentOperations() []string {
+	return []string{
+		"exportSnapshot", "diffSandbox", "listActivity", "skillPackage", "followProcess", "waitProcess", "processLogs", "openTerminal", "attachTerminal",
+		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "watchFiles", "imageLog", "saveImage",
+		"listAudit", "exportAudit", "sandboxLogs", "exportSandboxLogs", "observabilityLogs", "exportObservabilityLogs",
+	}
+}
+
+// LinkedFiles serves files to whoever holds a link to them. It needs no token of
+// the API; the link is one. What is served is read with the rights of a caller
+// that may read the link's project, and as the user sandbox.
+func (a *API) LinkedFiles(links *filelink.Links) http.Handler {
+	return a.handler.Func(func(c *httpapi.Call) error { return a.filesAPI().Linked(c, links) })
+}

@@ -6,7 +6,10 @@
 //
 // One table holds every operation (see operations): its route, its types and
 // its handler. All else follows from it in package httpapi. Adding an operation is
-// one line there and one method.
+// one line there and one method. Nouns with many operations have a package of their
+// own below this one, whose API has the services that they need and whose rows of
+// the table are what its method Operations returns; what these packages share is in
+// idempotency, query and shape. Tests of all of them are here, where the whole coat is.
 //
 // A handler reads what was sent, asks the engine and says what came of it. It
 // decides nothing about sandboxes: bounds of values that the engine knows are

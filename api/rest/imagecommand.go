@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/images"
 	"sandpit.dev/fault"
 )
 
@@ -26,7 +27,7 @@ func (a *API) imageCommand(ctx context.Context, c *idempotency.Call, ref string,
 	if f.shell != nil {
 		return fault.InvalidField("image_command", "and command are both given").WithRemedy("send words in place of the image's own as argv, or leave image_command out")
 	}
-	k, err := keeper(a.Keeper)
+	k, err := images.Kept(a.Keeper)
 	if err != nil {
 		return err
 	}

@@ -190,13 +190,13 @@ func (a *API) createArtifactLink(ctx context.Context, c *idempotency.Call, in *c
 	if err != nil {
 		return v1.ArtifactLink{}, err
 	}
-	if a.files == nil {
+	if a.links == nil {
 		return v1.ArtifactLink{}, fault.New(fault.Unsupported, "this server makes no links")
 	}
 	for i := range r.Artifacts {
 		if r.Artifacts[i].Path == in.Body.Path && r.ArtifactsKept {
 			until := time.Now().Add(life).UTC().Truncate(time.Second)
-			return v1.ArtifactLink{URL: apiruns.Link(a.files, c.R, r, in.Body.Path, until), ExpiresAt: until}, nil
+			return v1.ArtifactLink{URL: apiruns.Link(a.links, c.R, r, in.Body.Path, until), ExpiresAt: until}, nil
 		}
 	}
 	return v1.ArtifactLink{}, fault.New(fault.NotFound, "the run has no artifact %q", sandbox.Clip(in.Body.Path, 200)).

@@ -6,17 +6,37 @@ package rest
 import (
 	"net/http"
 	"reflect"
-	"time"
+	"slices"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/admin"
+	"sandpit.dev/api/rest/files"
+	"sandpit.dev/api/rest/gateway"
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/images"
+	"sandpit.dev/api/rest/tokens"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/store/keyed"
 )
 
-// operations is the table: all that /v1 can do.
+// operations is the table: all that /v1 can do. Parts of it are packages below this one.
 func (a *API) operations() []httpapi.Operation {
+	return slices.Concat(
+		a.sandboxOperations(),
+		a.filesAPI().Operations(),
+		(&tokens.API{Tokens: a.tokens, Projects: a.Projects}).Operations(),
+		(&images.API{Images: a.Images, Keeper: a.Keeper, Dockerfiles: a.Dockerfiles, MaxFile: a.maxFile}).Operations(),
+		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),
+		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Audit: a.Audit, Backups: a.backups}).Operations(),
+		a.serverOperations(),
+	)
+}
+
+func (a *API) filesAPI() *files.API { return &files.API{Files: a.Files, MaxFile: a.maxFile} }
+
+// sandboxOperations are those on sandboxes and on what belongs to one or is made for one.
+func (a *API) sandboxOperations() []httpapi.Operation {
 	const anyBytes = "application/octet-stream"
 	return []httpapi.Operation{
 		idempotency.Op("createSandbox", "POST /sandboxes", "Create a sandbox, or get the one that has the key.", http.StatusCreated, a.createSandbox).
@@ -227,134 +247,15 @@ func (a *API) operations() []httpapi.Operation {
 		idempotency.Op("createPreview", "POST /sandboxes/{id}/previews", "Make a signed link to what a port serves over HTTP.", http.StatusCreated, a.createPreview).
 			Example(v1.CreatePreview{Port: 8000, ExpiresSeconds: new(int64(3600))}).
 			Extend(idempotency.Keyless("a link is a signature: nothing is made")),
+	}
+}
 
-		idempotency.Raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
-			Out(reflect.TypeFor[[]v1.FileEntry]()).
-			Also(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
-			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
-		idempotency.Op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxBigJSON).
-			Also(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
-			Example(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
-		idempotency.Op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
-		idempotency.Raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
-			Media("", anyBytes).
-			Also(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
-			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
-		idempotency.Raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
-		idempotency.Op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
-		idempotency.Raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
-			Media("", v1.ArchiveType),
-		idempotency.Op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
-			Media(v1.ArchiveType, ""),
-		idempotency.Op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
-		idempotency.Raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
-			Media("", "text/event-stream"),
-		idempotency.Op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
-			Example(v1.MakeDir{Path: "outputs/charts"}).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
-			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
-			Extend(idempotency.Keyless("the second finds nothing to move")),
-
-		idempotency.Op("whoami", "GET /whoami", "Which token this request has, and what it may do. Any valid token may ask.", http.StatusOK, a.whoami),
-		idempotency.Op("listTokens", "GET /tokens", "List tokens.", http.StatusOK, a.listTokens),
-		idempotency.Op("createToken", "POST /tokens", "Make a token.", http.StatusCreated, a.createToken).
-			Example(v1.CreateToken{Name: "laptop", Scopes: []string{"sandboxes:read", "sandboxes:write"}}).
-			Extend(idempotency.Keying{Scope: access.Admin, Makes: []keyed.Kind{keyed.Token}, Own: true}),
-		idempotency.Op("rotateToken", "POST /tokens/{id}/rotate", "Give a token, by its id or its name, another secret. The one before it stays valid for a grace, and both are the same token.", http.StatusOK, a.rotateToken).
-			Example(v1.RotateToken{GraceSeconds: new(int64(600))}).
-			Extend(idempotency.Keyless("the second makes another secret, and the ones before it stay valid for the grace")),
-		idempotency.Op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
-		idempotency.Op("listImages", "GET /images", "List what sandboxes can run on.", http.StatusOK, a.listImages),
-		idempotency.Op("listSandboxImages", "GET /sandbox-images", "List images in the form of the MCP Gateway.", http.StatusOK, a.listSandboxImages),
-		idempotency.Op("listSandboxImageTemplates", "GET /sandbox-images/templates", "List the entries of the catalogue in the form of the MCP Gateway. POST /images/{name}/import builds one.", http.StatusOK, a.listSandboxImageTemplates),
-		idempotency.Op("listSandboxImagePackages", "GET /sandbox-images/packages", "List the packages of all entries of the catalogue, by the tool that installs them.", http.StatusOK, a.listSandboxImagePackages),
-		idempotency.Op("buildImage", "POST /images/{name}/build", "Build an image. The build goes on whether one waits or not.", http.StatusOK, a.buildImage).
-			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			Extend(idempotency.Keyless("the second joins the build")),
-		idempotency.Op("getImage", "GET /images/{name}", "Get all that is known of an image: its builds on disk, also older ones, and who uses each.", http.StatusOK, a.getImage),
-		idempotency.Raw("imageLog", "GET /images/{name}/log", "Get the output of the last build of an image of the catalogue, or of the one that goes on, as text. Needs the scope admin.", http.StatusOK, a.imageLog).
-			Media("", "text/plain"),
-		idempotency.Op("deleteImage", "DELETE /images/{name}", "Delete the builds of an image, or the one with a digest; one that was pulled or imported goes with all its names. While somebody uses one: 409, with who does. With force the sandboxes and snapshots that do are deleted with it, and a build that goes on ends; dry_run says what that is. Needs the scope server:admin.", http.StatusOK, a.deleteImage),
+// serverOperations are those that tell what there is.
+func (a *API) serverOperations() []httpapi.Operation {
+	return []httpapi.Operation{
 		idempotency.Op("getImagePool", "GET /images/{name}/pool", "Get the pools of an image: sandboxes that run before anybody asks for them.", http.StatusOK, a.getPool),
 		idempotency.Op("updateImagePool", "PATCH /images/{name}/pool", "Change a pool of an image, or make one, from now on and also after a restart of the server. Needs the scope server:admin.", http.StatusOK, a.updatePool).
 			Example(v1.UpdateImagePool{Min: new(2), Max: new(8)}),
-		idempotency.Op("pruneImages", "POST /images/prune", "Remove the builds of images that nobody uses and new sandboxes do not get: of pulled and imported ones those without a name, or all. Needs the scope server:admin.", http.StatusOK, a.pruneImages).
-			Example(v1.PruneImages{DryRun: true}).
-			Extend(idempotency.Keyless("the second finds nothing")),
-		idempotency.Op("importImage", "POST /images/{name}/import", "Import an entry of the catalogue: another name of buildImage, for those who know it by that.", http.StatusOK, a.buildImage).
-			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			Extend(idempotency.Keyless("the second joins the build")),
-		idempotency.Op("pullImage", "POST /images/pull", "Bring an image from its registry. The pull goes on whether one waits or not.", http.StatusOK, a.pullImage).
-			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Image](), "It goes on; GET /images shows how far it is.").
-			Example(v1.PullImage{Reference: "debian:12-slim"}).
-			Extend(idempotency.Keyless("the second joins the pull")),
-		idempotency.Op("importImages", "POST /images/import", "Make images of an archive, which is the raw body: what docker save wrote, or a tar of an OCI layout, compressed or not. Its digests are verified; one that is here already costs its transport.", http.StatusCreated, a.importImages).
-			Media(v1.ImageType, "").
-			Extend(idempotency.Keyless("the second finds the image there")),
-		idempotency.Raw("saveImage", "GET /images/{name}/archive", "Get an image as an OCI archive, as it is read: a tar of an image layout with one layer. Of one image it is the same bytes on every machine; Sandpit-Image-Digest is its digest. It needs the scope server:admin. One that breaks off is shorter than its length.", http.StatusOK, a.saveImage).
-			Media("", v1.ImageType),
-		idempotency.Raw("pushImage", "POST /images/{name}/push", "Put an image into a registry: the same bytes as saveImage has, so that it has one digest. Server-sent events: progress (PushStep), then pushed (PushedImage) or error (Problem) at last. It ends when its caller leaves. For the server's own administrator's token alone, since the credentials are the operator's.", http.StatusOK, a.pushImage).
-			Media("", "text/event-stream").
-			Example(v1.PushImage{Reference: "registry.example/team/app:1"}).
-			Extend(idempotency.Keyless("the second finds all there")),
-		idempotency.Raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
-			Media(v1.ContextType, "text/event-stream").
-			Extend(idempotency.Keyless("the second finds all steps done")),
-		idempotency.Raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
-			Media("", v1.BackupType).
-			Extend(idempotency.Keyless("another backup is of another moment")),
-		idempotency.Op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
-		idempotency.Op("listUserQuotas", "GET /admin/sandboxes/quotas", "List the quotas of projects that have some, in the form of the MCP Gateway, whose users are projects here. For the server's own administrator's token alone.", http.StatusOK, a.listUserQuotas),
-		idempotency.Op("getUserQuota", "GET /admin/sandboxes/quotas/{user_id}", "Get a project's quotas in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getUserQuota),
-		idempotency.Op("setUserQuota", "PUT /admin/sandboxes/quotas/{user_id}", "Change a project's quotas in the form of the MCP Gateway: the fields that are there; 0 takes one away. For the server's own administrator's token alone.", http.StatusOK, a.setUserQuota).
-			Example(v1.SetUserQuota{MaxSandboxes: new(int64(5)), MaxMemoryMB: new(int64(2048))}),
-		idempotency.Op("usageSummary", "GET /admin/sandboxes/usage/summary", "Sum what each project used, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.usageSummary),
-		idempotency.Op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).
-			Example(v1.BulkSandboxes{Project: new("team-a"), Status: []string{"running"}, DryRun: true}).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("bulkDestroySandboxes", "POST /admin/sandboxes/bulk-destroy", "Delete sandboxes of all projects, with all that is in them: by ids, or by what a filter says. For the server's own administrator's token alone.", http.StatusOK, a.bulkDestroy).
-			Example(v1.BulkSandboxes{SandboxIDs: []string{"f3k9q2m7x1b8c4d6"}}).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("sandboxImagePool", "GET /admin/sandbox-images/{id}/pool", "Get how many sandboxes of an image run before anybody asks, in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.imagePool),
-		idempotency.Op("deleteSandboxImage", "DELETE /admin/sandbox-images/{id}", "Delete an image in the form of the MCP Gateway: as deleteImage does, with force the sandboxes and snapshots that use it, too. For the server's own administrator's token alone.", http.StatusOK, a.deleteSandboxImage),
-		idempotency.Raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
-			Out(reflect.TypeFor[v1.SandboxStats]()).
-			Also(http.StatusOK, "text/event-stream", nil, ""),
-		idempotency.Raw("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up, and all together; for the server's own administrator's token the host, too. With follow=true as server-sent events stats (StatsList).", http.StatusOK, a.listStats).
-			Out(reflect.TypeFor[v1.StatsList]()).
-			Also(http.StatusOK, "text/event-stream", nil, ""),
-		idempotency.Op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
-		idempotency.Op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
-		idempotency.Raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).
-			Media("", v1.AuditType),
-		idempotency.Op("verifyAudit", "POST /audit/verify", "Check that no row of the audit log was changed, removed, added or moved. Needs the scope server:admin.", http.StatusOK, a.verifyAudit).
-			Extend(idempotency.Keyless("it changes nothing")),
-		idempotency.Op("pruneAudit", "POST /audit/prune", "Delete the rows of the audit log before a time. A signed checkpoint says where the rest begins. Needs the scope server:admin.", http.StatusOK, a.pruneAudit).
-			Example(v1.PruneAudit{Before: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC), DryRun: true}).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("sandboxLogs", "GET /sandboxes/{id}/logs", "List what ran and was done in a sandbox, newest first, from the audit log in the form of the MCP Gateway.", http.StatusOK, a.sandboxLogs),
-		idempotency.Raw("exportSandboxLogs", "GET /sandboxes/{id}/logs/export", "Get the audit log of a sandbox as a file.", http.StatusOK, a.exportSandboxLogs).
-			Media("", v1.AuditType),
-		idempotency.Op("observabilityLogs", "GET /observability/logs", "List what ran and was done in the project's sandboxes, newest first, in the form of the MCP Gateway.", http.StatusOK, a.observabilityLogs),
-		idempotency.Raw("exportObservabilityLogs", "GET /observability/logs/export", "Get the audit log as a file, by the filters of the MCP Gateway.", http.StatusOK, a.exportObservabilityLogs).
-			Media("", v1.AuditType),
-		idempotency.Op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
-		idempotency.Op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
-			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),
-		idempotency.Op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
-		idempotency.Op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
-			Example(v1.UpdateSandboxSettings{IdleTimeoutSeconds: new(int64(1800))}),
-		idempotency.Op("listProjects", "GET /projects", "List projects with their quotas and what they use: the caller's own, or with the scope server:admin all.", http.StatusOK, a.listProjects),
-		idempotency.Op("createProject", "POST /projects", "Make a project. Making a token for one that there is not makes it, too. Needs the scope server:admin.", http.StatusCreated, a.createProject).
-			Example(v1.CreateProject{Name: "web", Quotas: &v1.Amounts{Sandboxes: new(int64(100)), MemoryMB: new(int64(65536))}}).
-			Extend(idempotency.Keyless("the second finds the name taken")),
-		idempotency.Op("getProject", "GET /projects/{name}", "Get a project: the caller's own, or with the scope server:admin any.", http.StatusOK, a.getProject),
-		idempotency.Op("updateProject", "PATCH /projects/{name}", "Change a project's quotas. Needs the scope server:admin.", http.StatusOK, a.updateProject).
-			Example(v1.UpdateProject{Quotas: &v1.Amounts{Running: new(int64(20)), Volumes: new(int64(0))}}),
-		idempotency.Op("deleteProject", "DELETE /projects/{name}", "Delete a project to which nothing belongs. Needs the scope server:admin.", http.StatusNoContent, a.deleteProject),
 		idempotency.Op("getInfo", "GET /info", "What this server is and can do.", http.StatusOK, a.getInfo),
 		idempotency.Op("getLimits", "GET /limits", "What a sandbox may ask for, and what the caller's project may have, has and has left.", http.StatusOK, a.getLimits),
 		idempotency.Raw("getOpenAPI", "GET /openapi.json", "This document.", http.StatusOK, a.getOpenAPI).Media("", "application/json").Open(!a.private),

@@ -11,11 +11,12 @@ import (
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/images"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
-	"sandpit.dev/engine/images"
+	engineimages "sandpit.dev/engine/images"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
@@ -221,7 +222,7 @@ type getPool struct {
 }
 
 func (a *API) getPool(ctx context.Context, c *idempotency.Call, in *getPool) (v1.ImagePools, error) {
-	k, err := keeper(a.Keeper)
+	k, err := images.Kept(a.Keeper)
 	if err != nil {
 		return v1.ImagePools{}, err
 	}
@@ -235,7 +236,7 @@ type updatePool struct {
 }
 
 func (a *API) updatePool(ctx context.Context, c *idempotency.Call, in *updatePool) (v1.ImagePools, error) {
-	k, err := keeper(a.Keeper)
+	k, err := images.Kept(a.Keeper)
 	if err != nil {
 		return v1.ImagePools{}, err
 	}
@@ -249,7 +250,7 @@ func (a *API) updatePool(ctx context.Context, c *idempotency.Call, in *updatePoo
 	if b.Min == nil && b.Max == nil && b.Refill == nil && b.Template == nil && limits == (sandbox.Limits{}) {
 		return v1.ImagePools{}, fault.InvalidField("min", "is missing, and so are max, refill, template and all limits: nothing would change")
 	}
-	image, all, err := k.ChangePool(ctx, c.Caller, images.PoolChange{
+	image, all, err := k.ChangePool(ctx, c.Caller, engineimages.PoolChange{
 		Image: in.Name, Pool: httpapi.Given(b.Pool), Template: httpapi.Given(b.Template), Limits: limits, Min: b.Min, Max: b.Max, Refill: b.Refill,
 	})
 	return imagePoolsOf(image, all), err

@@ -271,7 +271,8 @@ var beneath = []string{"agent", "store", "kernel", "runtime"}
 var beneathStill = map[string][]string{
 	"api/rest":                {"kernel", "store/keyed"}, // values of a cell; idempotency keys, which travel through the store
 	"api/rest/idempotency":    {"store/keyed"},
-	"api/mcp/profile/sandpit": {"kernel"},                // values of a cell
+	"api/rest/tokens":         {"store/keyed"},
+	"api/mcp/profile/sandpit": {"kernel"}, // values of a cell
 }
 
 func TestCoatsKnowNounsAndVerbs(t *testing.T) {

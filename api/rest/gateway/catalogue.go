@@ -1,21 +1,20 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package gateway
 
 import (
 	"context"
 	"slices"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/image"
 )
 
 // Images as the clients of the MCP Gateway ask for them.
 
-func (a *API) listSandboxImages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImageList, error) {
+func (a *API) listSandboxImages(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.SandboxImageList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImageList{}, err
@@ -33,7 +32,7 @@ func (a *API) listSandboxImages(ctx context.Context, c *idempotency.Call, _ *htt
 	return out, nil
 }
 
-func (a *API) listSandboxImageTemplates(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImageTemplateList, error) {
+func (a *API) listSandboxImageTemplates(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.SandboxImageTemplateList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImageTemplateList{}, err
@@ -55,7 +54,7 @@ func (a *API) listSandboxImageTemplates(ctx context.Context, c *idempotency.Call
 	return out, nil
 }
 
-func (a *API) listSandboxImagePackages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxImagePackages, error) {
+func (a *API) listSandboxImagePackages(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.SandboxImagePackages, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxImagePackages{}, err

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/images"
@@ -20,7 +19,7 @@ import (
 )
 
 // settings returns who keeps them, for a caller who may change them: others learn nothing of the server's.
-func (a *API) settings(c *idempotency.Call) (service.Settings, error) {
+func (a *API) settings(c *httpapi.Call) (service.Settings, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
@@ -30,7 +29,7 @@ func (a *API) settings(c *idempotency.Call) (service.Settings, error) {
 	return a.Settings, nil
 }
 
-func (a *API) listSettings(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SettingList, error) {
+func (a *API) listSettings(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.SettingList, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SettingList{}, err
@@ -41,7 +40,7 @@ func (a *API) listSettings(ctx context.Context, c *idempotency.Call, _ *httpapi.
 
 type updateSettings struct{ Body v1.UpdateSettings }
 
-func (a *API) updateSettings(ctx context.Context, c *idempotency.Call, in *updateSettings) (v1.SettingList, error) {
+func (a *API) updateSettings(ctx context.Context, c *httpapi.Call, in *updateSettings) (v1.SettingList, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SettingList{}, err
@@ -84,7 +83,7 @@ func settingList(all []settings.Setting) v1.SettingList {
 	return out
 }
 
-func (a *API) getSandboxSettings(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.SandboxSettings, error) {
+func (a *API) getSandboxSettings(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.SandboxSettings, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SandboxSettings{}, err
@@ -106,7 +105,7 @@ func gatewayNames() map[string]string {
 	}
 }
 
-func (a *API) updateSandboxSettings(ctx context.Context, c *idempotency.Call, in *updateSandboxSettings) (v1.SandboxSettings, error) {
+func (a *API) updateSandboxSettings(ctx context.Context, c *httpapi.Call, in *updateSandboxSettings) (v1.SandboxSettings, error) {
 	s, err := a.settings(c)
 	if err != nil {
 		return v1.SandboxSettings{}, err
@@ -138,7 +137,7 @@ func (a *API) updateSandboxSettings(ctx context.Context, c *idempotency.Call, in
 const warmPool = 2
 
 // somePool has the default image's pool keep some sandboxes, if no pool keeps any.
-func (a *API) somePool(ctx context.Context, c *idempotency.Call) error {
+func (a *API) somePool(ctx context.Context, c *httpapi.Call) error {
 	info, err := a.Server.Info(ctx, c.Caller)
 	if err != nil || keepsSome(info.Pools) || a.Keeper == nil {
 		return err
@@ -160,7 +159,7 @@ func renamed(err error, theirs map[string]string) error {
 	return sp.Rename(err)
 }
 
-func (a *API) sandboxSettings(ctx context.Context, c *idempotency.Call, all []settings.Setting) (v1.SandboxSettings, error) {
+func (a *API) sandboxSettings(ctx context.Context, c *httpapi.Call, all []settings.Setting) (v1.SandboxSettings, error) {
 	info, err := a.Server.Info(ctx, c.Caller)
 	if err != nil {
 		return v1.SandboxSettings{}, err

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 )
@@ -23,11 +22,11 @@ type Backups interface {
 }
 
 // createBackup sends a backup as it is made, as exportSnapshot does an archive.
-func (a *API) createBackup(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) error {
-	if a.backups == nil {
+func (a *API) createBackup(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) error {
+	if a.Backups == nil {
 		return fault.New(fault.Unsupported, "this server makes no backups")
 	}
-	if err := a.backups.Allowed(c.Caller); err != nil {
+	if err := a.Backups.Allowed(c.Caller); err != nil {
 		return err
 	}
 	h := c.W.Header()
@@ -39,5 +38,5 @@ func (a *API) createBackup(ctx context.Context, c *idempotency.Call, _ *httpapi.
 	defer done()
 	w := c.StallWriter()
 	defer w.Close()
-	return httpapi.Cause(ctx, a.backups.Write(ctx, c.Caller, w))
+	return httpapi.Cause(ctx, a.Backups.Write(ctx, c.Caller, w))
 }

@@ -1,14 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
 	"net/http"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
@@ -28,7 +27,7 @@ type getStats struct {
 	Follow *bool  `query:"follow" doc:"true: go on, every two seconds, by server-sent events stats (SandboxStats), the first of which alone has the hour; error (Problem) when the sandbox is deleted"`
 }
 
-func (a *API) getStats(ctx context.Context, c *idempotency.Call, in *getStats) error {
+func (a *API) getStats(ctx context.Context, c *httpapi.Call, in *getStats) error {
 	s, err := a.stats()
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func (a *API) getStats(ctx context.Context, c *idempotency.Call, in *getStats) e
 }
 
 // follow streams what run sends, until the client goes away.
-func follow(ctx context.Context, c *idempotency.Call, run func(ctx context.Context, send func(any) error) error) error {
+func follow(ctx context.Context, c *httpapi.Call, run func(ctx context.Context, send func(any) error) error) error {
 	if c.R.Method == http.MethodHead {
 		c.W.Header().Set("Content-Type", "text/event-stream")
 		c.W.WriteHeader(http.StatusOK)
@@ -69,7 +68,7 @@ type listStats struct {
 // statsCost is about how much memory one sandbox takes in an event.
 const statsCost = 1 << 10
 
-func (a *API) listStats(ctx context.Context, c *idempotency.Call, in *listStats) error {
+func (a *API) listStats(ctx context.Context, c *httpapi.Call, in *listStats) error {
 	s, err := a.stats()
 	if err != nil {
 		return err

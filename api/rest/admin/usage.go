@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/query"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/usage"
@@ -24,7 +23,7 @@ type getUsage struct {
 	Token   *string  `query:"token" doc:"only of the token of this name"`
 }
 
-func (a *API) getUsage(ctx context.Context, c *idempotency.Call, in *getUsage) (v1.UsageReport, error) {
+func (a *API) getUsage(ctx context.Context, c *httpapi.Call, in *getUsage) (v1.UsageReport, error) {
 	if a.Usage == nil {
 		return v1.UsageReport{}, fault.New(fault.Unsupported, "this server does not add up what is used")
 	}

@@ -1,30 +1,29 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
 	"encoding/json"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 )
 
-// kept returns the records of projects, or an error where there are none.
-func kept(p service.Projects) (service.Projects, error) {
+// Projects returns the records of projects, or an error where there are none.
+func Projects(p service.Projects) (service.Projects, error) {
 	if p == nil {
 		return nil, fault.New(fault.Unsupported, "this server keeps no records of projects")
 	}
 	return p, nil
 }
 
-func (a *API) listProjects(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.ProjectList, error) {
-	s, err := kept(a.Projects)
+func (a *API) listProjects(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.ProjectList, error) {
+	s, err := Projects(a.Projects)
 	if err != nil {
 		return v1.ProjectList{}, err
 	}
@@ -38,8 +37,8 @@ func (a *API) listProjects(ctx context.Context, c *idempotency.Call, _ *httpapi.
 
 type createProject struct{ Body v1.CreateProject }
 
-func (a *API) createProject(ctx context.Context, c *idempotency.Call, in *createProject) (v1.Project, error) {
-	s, err := kept(a.Projects)
+func (a *API) createProject(ctx context.Context, c *httpapi.Call, in *createProject) (v1.Project, error) {
+	s, err := Projects(a.Projects)
 	if err != nil {
 		return v1.Project{}, err
 	}
@@ -59,8 +58,8 @@ type byProject struct {
 	Name string `path:"name" doc:"the project's name"`
 }
 
-func (a *API) getProject(ctx context.Context, c *idempotency.Call, in *byProject) (v1.Project, error) {
-	s, err := kept(a.Projects)
+func (a *API) getProject(ctx context.Context, c *httpapi.Call, in *byProject) (v1.Project, error) {
+	s, err := Projects(a.Projects)
 	if err != nil {
 		return v1.Project{}, err
 	}
@@ -76,8 +75,8 @@ type updateProject struct {
 	Body v1.UpdateProject
 }
 
-func (a *API) updateProject(ctx context.Context, c *idempotency.Call, in *updateProject) (v1.Project, error) {
-	s, err := kept(a.Projects)
+func (a *API) updateProject(ctx context.Context, c *httpapi.Call, in *updateProject) (v1.Project, error) {
+	s, err := Projects(a.Projects)
 	if err != nil {
 		return v1.Project{}, err
 	}
@@ -92,8 +91,8 @@ func (a *API) updateProject(ctx context.Context, c *idempotency.Call, in *update
 	return shape.Project(&p), nil
 }
 
-func (a *API) deleteProject(ctx context.Context, c *idempotency.Call, in *byProject) (httpapi.None, error) {
-	s, err := kept(a.Projects)
+func (a *API) deleteProject(ctx context.Context, c *httpapi.Call, in *byProject) (httpapi.None, error) {
+	s, err := Projects(a.Projects)
 	if err != nil {
 		return httpapi.None{}, err
 	}

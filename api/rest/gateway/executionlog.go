@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package gateway
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/admin"
 	"sandpit.dev/api/rest/query"
 	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
@@ -74,7 +74,7 @@ type observabilityLogs struct {
 }
 
 // logged returns the id of a sandbox, which may be gone.
-func (a *API) logged(ctx context.Context, c *idempotency.Call, ref string) (sandbox.ID, error) {
+func (a *API) logged(ctx context.Context, c *httpapi.Call, ref string) (sandbox.ID, error) {
 	s, err := a.Sandboxes.Get(ctx, c.Caller, ref)
 	switch {
 	case err == nil:
@@ -82,7 +82,7 @@ func (a *API) logged(ctx context.Context, c *idempotency.Call, ref string) (sand
 	case !fault.Is(err, fault.NotFound) || !sandbox.ValidID(ref):
 		return "", err
 	}
-	log, unkept := auditLog(a.Audit)
+	log, unkept := admin.AuditLog(a.Audit)
 	if unkept != nil {
 		return "", unkept
 	}
@@ -98,7 +98,7 @@ func (a *API) logged(ctx context.Context, c *idempotency.Call, ref string) (sand
 	return sandbox.ID(ref), nil
 }
 
-func (a *API) sandboxLogs(ctx context.Context, c *idempotency.Call, in *sandboxLogs) (v1.ExecutionLogPage, error) {
+func (a *API) sandboxLogs(ctx context.Context, c *httpapi.Call, in *sandboxLogs) (v1.ExecutionLogPage, error) {
 	id, err := a.logged(ctx, c, in.ID)
 	if err != nil {
 		return v1.ExecutionLogPage{}, err
@@ -109,7 +109,7 @@ func (a *API) sandboxLogs(ctx context.Context, c *idempotency.Call, in *sandboxL
 	return a.executionLogs(ctx, c, &sp, q, in.executionPage)
 }
 
-func (a *API) observabilityLogs(ctx context.Context, c *idempotency.Call, in *observabilityLogs) (v1.ExecutionLogPage, error) {
+func (a *API) observabilityLogs(ctx context.Context, c *httpapi.Call, in *observabilityLogs) (v1.ExecutionLogPage, error) {
 	var sp httpapi.Spellings
 	q := in.observed(&sp)
 	return a.executionLogs(ctx, c, &sp, q, in.executionPage)
@@ -124,8 +124,8 @@ func (in *observabilityLogs) observed(sp *httpapi.Spellings) recorder.Query {
 	return q
 }
 
-func (a *API) executionLogs(ctx context.Context, c *idempotency.Call, sp *httpapi.Spellings, q recorder.Query, p executionPage) (v1.ExecutionLogPage, error) {
-	log, err := auditLog(a.Audit)
+func (a *API) executionLogs(ctx context.Context, c *httpapi.Call, sp *httpapi.Spellings, q recorder.Query, p executionPage) (v1.ExecutionLogPage, error) {
+	log, err := admin.AuditLog(a.Audit)
 	if err != nil {
 		return v1.ExecutionLogPage{}, err
 	}
@@ -195,7 +195,7 @@ type exportSandboxLogs struct {
 	Format *string `query:"format" doc:"json (the default), lines that sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportSandboxLogs(ctx context.Context, c *idempotency.Call, in *exportSandboxLogs) error {
+func (a *API) exportSandboxLogs(ctx context.Context, c *httpapi.Call, in *exportSandboxLogs) error {
 	id, err := a.logged(ctx, c, in.ID)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (a *API) exportSandboxLogs(ctx context.Context, c *idempotency.Call, in *ex
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
+	return admin.SendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
 }
 
 type exportObservabilityLogs struct {
@@ -214,11 +214,11 @@ type exportObservabilityLogs struct {
 	Format *string `query:"format" doc:"json (the default), lines that sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportObservabilityLogs(ctx context.Context, c *idempotency.Call, in *exportObservabilityLogs) error {
+func (a *API) exportObservabilityLogs(ctx context.Context, c *httpapi.Call, in *exportObservabilityLogs) error {
 	var sp httpapi.Spellings
 	q := in.observed(&sp)
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
+	return admin.SendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "json")
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"net/http"
@@ -12,7 +12,6 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -23,14 +22,9 @@ const (
 	linkVia   = "file-link"
 )
 
-// LinkedFiles serves files to whoever holds a link to them. It needs no token of
-// the API; the link is one. What is served is read with the rights of a caller
-// that may read the link's project, and as the user sandbox.
-func (a *API) LinkedFiles(links *filelink.Links) http.Handler {
-	return a.handler.Func(func(c *httpapi.Call) error { return a.linked(idempotency.Of(c), links) })
-}
-
-func (a *API) linked(c *idempotency.Call, links *filelink.Links) error {
+// Linked answers with the file that the request's path is a link to, with the rights of a caller that may read the
+// link's project, and as the user sandbox.
+func (a *API) Linked(c *httpapi.Call, links *filelink.Links) error {
 	c.W.Header().Set("Referrer-Policy", "no-referrer") // the address is a secret
 	if c.R.Method != http.MethodGet && c.R.Method != http.MethodHead {
 		c.W.Header().Set("Allow", "GET, HEAD")

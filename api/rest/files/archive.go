@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -29,7 +28,7 @@ type packFiles struct {
 
 // packFiles sends a file or a tree as a tar archive, as it is read. One that breaks off ends with the
 // connection.
-func (a *API) packFiles(ctx context.Context, c *idempotency.Call, in *packFiles) error {
+func (a *API) packFiles(ctx context.Context, c *httpapi.Call, in *packFiles) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
@@ -117,7 +116,7 @@ type unpackFiles struct {
 }
 
 // unpackFiles makes files of the raw body as it comes.
-func (a *API) unpackFiles(ctx context.Context, c *idempotency.Call, in *unpackFiles) (v1.Unpacked, error) {
+func (a *API) unpackFiles(ctx context.Context, c *httpapi.Call, in *unpackFiles) (v1.Unpacked, error) {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return v1.Unpacked{}, err

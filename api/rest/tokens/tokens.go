@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package tokens
 
 import (
 	"context"
@@ -44,7 +44,7 @@ type listTokens struct {
 }
 
 func (a *API) listTokens(ctx context.Context, c *idempotency.Call, in *listTokens) (v1.TokenList, error) {
-	tokens, err := a.tokens.List(ctx, c.Caller, httpapi.Given(in.Project))
+	tokens, err := a.Tokens.List(ctx, c.Caller, httpapi.Given(in.Project))
 	if err != nil {
 		return v1.TokenList{}, err
 	}
@@ -86,7 +86,7 @@ func (a *API) createToken(ctx context.Context, c *idempotency.Call, in *createTo
 	if made || err != nil {
 		return v1.CreatedToken{Token: tokenOf(old), SecretOmitted: true}, err
 	}
-	t, secret, err := a.tokens.Create(ctx, c.Caller, n)
+	t, secret, err := a.Tokens.Create(ctx, c.Caller, n)
 	if err != nil {
 		return v1.CreatedToken{}, err
 	}
@@ -99,7 +99,7 @@ func (a *API) createToken(ctx context.Context, c *idempotency.Call, in *createTo
 // tokenBy finds what a request has made; see [again].
 func (a *API) tokenBy(ctx context.Context, c *idempotency.Call) func(string) (access.Token, error) {
 	return func(id string) (access.Token, error) {
-		all, err := a.tokens.List(ctx, c.Caller, "")
+		all, err := a.Tokens.List(ctx, c.Caller, "")
 		for _, t := range all {
 			if t.ID == id {
 				return *t, nil
@@ -118,7 +118,7 @@ type byToken struct {
 }
 
 func (a *API) deleteToken(ctx context.Context, c *idempotency.Call, in *byToken) (httpapi.None, error) {
-	return httpapi.None{}, a.tokens.Delete(ctx, c.Caller, httpapi.Given(in.Project), in.ID)
+	return httpapi.None{}, a.Tokens.Delete(ctx, c.Caller, httpapi.Given(in.Project), in.ID)
 }
 
 type rotateToken struct {
@@ -134,7 +134,7 @@ func (a *API) rotateToken(ctx context.Context, c *idempotency.Call, in *rotateTo
 		}
 		grace = time.Duration(*s) * time.Second
 	}
-	t, secret, err := a.tokens.Rotate(ctx, c.Caller, httpapi.Given(in.Project), in.ID, grace)
+	t, secret, err := a.Tokens.Rotate(ctx, c.Caller, httpapi.Given(in.Project), in.ID, grace)
 	if err != nil {
 		return v1.RotatedToken{}, err
 	}

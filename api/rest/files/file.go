@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -46,7 +45,7 @@ type writeFile struct {
 
 // writeFile stores the raw body. It is whole or not at all: a body that is cut
 // off leaves what was there before.
-func (a *API) writeFile(ctx context.Context, c *idempotency.Call, in *writeFile) error {
+func (a *API) writeFile(ctx context.Context, c *httpapi.Call, in *writeFile) error {
 	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
 		return err
@@ -66,10 +65,10 @@ func (a *API) writeFile(ctx context.Context, c *idempotency.Call, in *writeFile)
 	if c.R.Header.Get("Content-Range") != "" {
 		return fault.New(fault.Malformed, "a part of a file cannot be written").WithRemedy("send the whole file, without the header Content-Range")
 	}
-	if c.R.ContentLength > a.maxFile {
-		return guard.TooLarge(a.maxFile)
+	if c.R.ContentLength > a.MaxFile {
+		return guard.TooLarge(a.MaxFile)
 	}
-	body := http.MaxBytesReader(nil, c.R.Body, a.maxFile)
+	body := http.MaxBytesReader(nil, c.R.Body, a.MaxFile)
 	_, _, err = a.Files.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
 		User: httpapi.Given(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
 		Sync: in.Sync != nil && *in.Sync,
@@ -89,7 +88,7 @@ type writeFileJSON struct {
 	Body v1.WriteFile
 }
 
-func (a *API) writeFileJSON(ctx context.Context, c *idempotency.Call, in *writeFileJSON) (v1.FileInfo, error) {
+func (a *API) writeFileJSON(ctx context.Context, c *httpapi.Call, in *writeFileJSON) (v1.FileInfo, error) {
 	var sp httpapi.Spellings
 	b := &in.Body
 	if in.Path != nil && b.Path != nil && *in.Path != *b.Path {
@@ -144,7 +143,7 @@ type removeFile struct {
 	Recursive *bool `query:"recursive" doc:"delete a directory with all that is in it"`
 }
 
-func (a *API) removeFile(ctx context.Context, c *idempotency.Call, in *removeFile) (httpapi.None, error) {
+func (a *API) removeFile(ctx context.Context, c *httpapi.Call, in *removeFile) (httpapi.None, error) {
 	p, err := httpapi.Place(in.Route, in.Path, false)
 	if err != nil {
 		return httpapi.None{}, err
@@ -154,7 +153,7 @@ func (a *API) removeFile(ctx context.Context, c *idempotency.Call, in *removeFil
 	}))
 }
 
-func (a *API) statFile(ctx context.Context, c *idempotency.Call, in *byQuery) (v1.FileInfo, error) {
+func (a *API) statFile(ctx context.Context, c *httpapi.Call, in *byQuery) (v1.FileInfo, error) {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return v1.FileInfo{}, err
@@ -171,7 +170,7 @@ type makeDir struct {
 	Body v1.MakeDir
 }
 
-func (a *API) makeDir(ctx context.Context, c *idempotency.Call, in *makeDir) (httpapi.None, error) {
+func (a *API) makeDir(ctx context.Context, c *httpapi.Call, in *makeDir) (httpapi.None, error) {
 	p, err := httpapi.CheckPath("path", in.Body.Path)
 	if err != nil {
 		return httpapi.None{}, err
@@ -190,7 +189,7 @@ type moveFile struct {
 	Body v1.MoveFile
 }
 
-func (a *API) moveFile(ctx context.Context, c *idempotency.Call, in *moveFile) (httpapi.None, error) {
+func (a *API) moveFile(ctx context.Context, c *httpapi.Call, in *moveFile) (httpapi.None, error) {
 	from, err := httpapi.CheckPath("from", in.Body.From)
 	if err != nil {
 		return httpapi.None{}, err

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package images
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
@@ -29,7 +28,7 @@ type buildDockerfile struct {
 }
 
 // buildDockerfile builds what the raw body has, and streams how it goes.
-func (a *API) buildDockerfile(ctx context.Context, c *idempotency.Call, in *buildDockerfile) error {
+func (a *API) buildDockerfile(ctx context.Context, c *httpapi.Call, in *buildDockerfile) error {
 	if a.Dockerfiles == nil {
 		return fault.New(fault.Unsupported, "this server builds no Dockerfiles")
 	}
@@ -56,7 +55,7 @@ func (a *API) buildDockerfile(ctx context.Context, c *idempotency.Call, in *buil
 		}
 	}()
 	exact := httpapi.WantsExact(c.R)
-	made, err := a.Dockerfiles.BuildDockerfile(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.maxFile), r, func(e dockerfile.Event) {
+	made, err := a.Dockerfiles.BuildDockerfile(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.MaxFile), r, func(e dockerfile.Event) {
 		if s == nil {
 			s = c.Events()
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package images
 
 import (
 	"context"
@@ -10,14 +10,13 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 )
 
-func (a *API) listImages(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.ImageList, error) {
+func (a *API) listImages(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.ImageList, error) {
 	images, err := a.Images.Images(ctx, c.Caller)
 	if err != nil {
 		return v1.ImageList{}, err
@@ -52,10 +51,10 @@ type buildImage struct {
 const shortBuild = 100 * time.Millisecond
 
 // buildImage waits a while for a build, which goes on when its caller leaves.
-func (a *API) buildImage(ctx context.Context, c *idempotency.Call, in *buildImage) (v1.Image, error) {
+func (a *API) buildImage(ctx context.Context, c *httpapi.Call, in *buildImage) (v1.Image, error) {
 	build := a.Images.BuildImage
 	if in.Body.Rebuild {
-		k, err := keeper(a.Keeper)
+		k, err := Kept(a.Keeper)
 		if err != nil {
 			return v1.Image{}, err
 		}
@@ -69,7 +68,7 @@ func (a *API) buildImage(ctx context.Context, c *idempotency.Call, in *buildImag
 
 // awaitImage returns the image that do makes, or, where that takes longer than seconds, the first in
 // the list that is it, with 202. Where none is any more it has ended, and do says how.
-func (a *API) awaitImage(ctx context.Context, c *idempotency.Call, seconds *int, do func(context.Context) (image.Status, error), is func(image.Status) bool) (v1.Image, error) {
+func (a *API) awaitImage(ctx context.Context, c *httpapi.Call, seconds *int, do func(context.Context) (image.Status, error), is func(image.Status) bool) (v1.Image, error) {
 	wait := shortBuild
 	if seconds != nil {
 		if *seconds < 0 || *seconds > 3600 {

@@ -1,24 +1,25 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package gateway
 
 import (
 	"context"
 
 	"sandpit.dev/access"
-	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/images"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/engine/images"
+	engineimages "sandpit.dev/engine/images"
 )
 
 // serverKeeper returns who administers images, for a caller who may do so for all projects.
-func (a *API) serverKeeper(c *idempotency.Call) (service.Keeper, error) {
+func (a *API) serverKeeper(c *httpapi.Call) (service.Keeper, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
-	return keeper(a.Keeper)
+	return images.Kept(a.Keeper)
 }
 
 type ofImage struct {
@@ -26,7 +27,7 @@ type ofImage struct {
 }
 
 // imagePool sums the pools of an image up: the MCP Gateway has one of each.
-func (a *API) imagePool(ctx context.Context, c *idempotency.Call, in *ofImage) (v1.SandboxImagePool, error) {
+func (a *API) imagePool(ctx context.Context, c *httpapi.Call, in *ofImage) (v1.SandboxImagePool, error) {
 	k, err := a.serverKeeper(c)
 	if err != nil {
 		return v1.SandboxImagePool{}, err
@@ -62,10 +63,10 @@ type deleteSandboxImage struct {
 	Force *bool `query:"force" doc:"delete the sandboxes and snapshots that use it first"`
 }
 
-func (a *API) deleteSandboxImage(ctx context.Context, c *idempotency.Call, in *deleteSandboxImage) (v1.ImageDeletion, error) {
+func (a *API) deleteSandboxImage(ctx context.Context, c *httpapi.Call, in *deleteSandboxImage) (v1.ImageDeletion, error) {
 	k, err := a.serverKeeper(c)
 	if err != nil {
 		return v1.ImageDeletion{}, err
 	}
-	return deleteBuilds(ctx, c, k, images.Deletion{Name: in.ID, Force: in.Force != nil && *in.Force})
+	return images.Delete(ctx, c, k, engineimages.Deletion{Name: in.ID, Force: in.Force != nil && *in.Force})
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/query"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
@@ -22,7 +21,7 @@ import (
 )
 
 // fleet returns the sandboxes of all projects, for a caller who may see them: others learn nothing of the server's.
-func (a *API) fleet(c *idempotency.Call) (service.Fleet, error) {
+func (a *API) fleet(c *httpapi.Call) (service.Fleet, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
@@ -50,7 +49,7 @@ type listAllSandboxes struct {
 // fleetPage is the page of a list of all projects that names none.
 const fleetPage = 50
 
-func (a *API) listAllSandboxes(ctx context.Context, c *idempotency.Call, in *listAllSandboxes) (v1.SandboxPage, error) {
+func (a *API) listAllSandboxes(ctx context.Context, c *httpapi.Call, in *listAllSandboxes) (v1.SandboxPage, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.SandboxPage{}, err
@@ -103,7 +102,7 @@ func everywhere(sp *httpapi.Spellings, project, user *string, status, exclude []
 
 type bulkSandboxes struct{ Body v1.BulkSandboxes }
 
-func (a *API) bulkStop(ctx context.Context, c *idempotency.Call, in *bulkSandboxes) (v1.BulkResult, error) {
+func (a *API) bulkStop(ctx context.Context, c *httpapi.Call, in *bulkSandboxes) (v1.BulkResult, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.BulkResult{}, err
@@ -111,7 +110,7 @@ func (a *API) bulkStop(ctx context.Context, c *idempotency.Call, in *bulkSandbox
 	return bulk(ctx, c, &in.Body, f.Stop)
 }
 
-func (a *API) bulkDestroy(ctx context.Context, c *idempotency.Call, in *bulkSandboxes) (v1.BulkResult, error) {
+func (a *API) bulkDestroy(ctx context.Context, c *httpapi.Call, in *bulkSandboxes) (v1.BulkResult, error) {
 	f, err := a.fleet(c)
 	if err != nil {
 		return v1.BulkResult{}, err
@@ -119,7 +118,7 @@ func (a *API) bulkDestroy(ctx context.Context, c *idempotency.Call, in *bulkSand
 	return bulk(ctx, c, &in.Body, f.Delete)
 }
 
-func bulk(ctx context.Context, c *idempotency.Call, b *v1.BulkSandboxes, do func(context.Context, access.Caller, fleet.Selection) (fleet.Result, error)) (v1.BulkResult, error) {
+func bulk(ctx context.Context, c *httpapi.Call, b *v1.BulkSandboxes, do func(context.Context, access.Caller, fleet.Selection) (fleet.Result, error)) (v1.BulkResult, error) {
 	var sp httpapi.Spellings
 	s := fleet.Selection{DryRun: b.DryRun}
 	filtered := b.Project != nil || b.UserID != nil || len(b.Status)+len(b.ExcludeStatus)+len(b.Metadata) > 0 || httpapi.Given(b.Image) != "" || httpapi.Given(b.Search) != ""

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package images
 
 import (
 	"context"
@@ -12,13 +12,12 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 )
 
 // saveImage sends an image as an OCI archive, as it is read. One that breaks off is shorter than its length says.
-func (a *API) saveImage(ctx context.Context, c *idempotency.Call, in *byImage) error {
-	k, err := keeper(a.Keeper)
+func (a *API) saveImage(ctx context.Context, c *httpapi.Call, in *byImage) error {
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return err
 	}
@@ -57,11 +56,11 @@ type pushImage struct {
 const pushTold = 200 * time.Millisecond
 
 // pushImage pushes an image, and streams how far it is.
-func (a *API) pushImage(ctx context.Context, c *idempotency.Call, in *pushImage) error {
+func (a *API) pushImage(ctx context.Context, c *httpapi.Call, in *pushImage) error {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil { // before a stream begins
 		return err
 	}
-	k, err := keeper(a.Keeper)
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return err
 	}

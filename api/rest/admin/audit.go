@@ -1,14 +1,13 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package admin
 
 import (
 	"context"
 	"time"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/query"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
@@ -18,16 +17,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
-
-// contentOperations are the GETs whose answers have what is in sandboxes, or what ran in them. The audit log tells of
-// each; of those of files, terminals and ports an event does.
-func contentOperations() []string {
-	return []string{
-		"exportSnapshot", "diffSandbox", "listActivity", "skillPackage", "followProcess", "waitProcess", "processLogs", "openTerminal", "attachTerminal",
-		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "watchFiles", "imageLog", "saveImage",
-		"listAudit", "exportAudit", "sandboxLogs", "exportSandboxLogs", "observabilityLogs", "exportObservabilityLogs",
-	}
-}
 
 // auditFilter is what selects rows of the audit log.
 type auditFilter struct {
@@ -58,8 +47,8 @@ func (f *auditFilter) query(sp *httpapi.Spellings) recorder.Query {
 	return q
 }
 
-// auditLog returns the audit log, or an error where there is none.
-func auditLog(log service.Audit) (service.Audit, error) {
+// AuditLog returns the audit log, or an error where there is none.
+func AuditLog(log service.Audit) (service.Audit, error) {
 	if log == nil {
 		return nil, fault.New(fault.Unsupported, "this server keeps no audit log")
 	}
@@ -72,8 +61,8 @@ type listAudit struct {
 	Cursor *string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-func (a *API) listAudit(ctx context.Context, c *idempotency.Call, in *listAudit) (v1.AuditPage, error) {
-	log, err := auditLog(a.Audit)
+func (a *API) listAudit(ctx context.Context, c *httpapi.Call, in *listAudit) (v1.AuditPage, error) {
+	log, err := AuditLog(a.Audit)
 	if err != nil {
 		return v1.AuditPage{}, err
 	}
@@ -132,18 +121,18 @@ type exportAudit struct {
 	Format *string `query:"format" doc:"jsonl (the default), which sandpit audit verify reads, or csv"`
 }
 
-func (a *API) exportAudit(ctx context.Context, c *idempotency.Call, in *exportAudit) error {
+func (a *API) exportAudit(ctx context.Context, c *httpapi.Call, in *exportAudit) error {
 	var sp httpapi.Spellings
 	q := in.query(&sp)
 	if err := sp.Err(); err != nil {
 		return err
 	}
-	return sendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "jsonl")
+	return SendAudit(ctx, c, a.Audit, q, httpapi.Given(in.Format), "jsonl")
 }
 
-// sendAudit sends an export as it is made. One that breaks off ends without its last chunk, and as jsonl without its end.
-func sendAudit(ctx context.Context, c *idempotency.Call, from service.Audit, q recorder.Query, format, lines string) error {
-	log, err := auditLog(from)
+// SendAudit sends an export as it is made. One that breaks off ends without its last chunk, and as jsonl without its end.
+func SendAudit(ctx context.Context, c *httpapi.Call, from service.Audit, q recorder.Query, format, lines string) error {
+	log, err := AuditLog(from)
 	if err != nil {
 		return err
 	}
@@ -173,8 +162,8 @@ func sendAudit(ctx context.Context, c *idempotency.Call, from service.Audit, q r
 	return httpapi.Cause(ctx, write(ctx, w))
 }
 
-func (a *API) verifyAudit(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.AuditReport, error) {
-	log, err := auditLog(a.Audit)
+func (a *API) verifyAudit(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.AuditReport, error) {
+	log, err := AuditLog(a.Audit)
 	if err != nil {
 		return v1.AuditReport{}, err
 	}
@@ -199,8 +188,8 @@ func auditReportOf(r *audit.Report) v1.AuditReport {
 
 type pruneAudit struct{ Body v1.PruneAudit }
 
-func (a *API) pruneAudit(ctx context.Context, c *idempotency.Call, in *pruneAudit) (v1.AuditPruned, error) {
-	log, err := auditLog(a.Audit)
+func (a *API) pruneAudit(ctx context.Context, c *httpapi.Call, in *pruneAudit) (v1.AuditPruned, error) {
+	log, err := AuditLog(a.Audit)
 	if err != nil {
 		return v1.AuditPruned{}, err
 	}

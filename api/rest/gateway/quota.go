@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package gateway
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/project"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/admin"
 	"sandpit.dev/api/rest/query"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
@@ -20,14 +20,14 @@ import (
 )
 
 // serverProjects returns the projects for a caller who may see all: others learn nothing of the server's.
-func (a *API) serverProjects(c *idempotency.Call) (service.Projects, error) {
+func (a *API) serverProjects(c *httpapi.Call) (service.Projects, error) {
 	if err := c.Caller.Require(access.ServerAdmin); err != nil {
 		return nil, err
 	}
-	return kept(a.Projects)
+	return admin.Projects(a.Projects)
 }
 
-func (a *API) listUserQuotas(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.UserQuotas, error) {
+func (a *API) listUserQuotas(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.UserQuotas, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuotas{}, err
@@ -50,7 +50,7 @@ type ofUser struct {
 	UserID string `path:"user_id" doc:"the project"`
 }
 
-func (a *API) getUserQuota(ctx context.Context, c *idempotency.Call, in *ofUser) (v1.UserQuota, error) {
+func (a *API) getUserQuota(ctx context.Context, c *httpapi.Call, in *ofUser) (v1.UserQuota, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuota{}, err
@@ -67,7 +67,7 @@ type setUserQuota struct {
 	Body v1.SetUserQuota
 }
 
-func (a *API) setUserQuota(ctx context.Context, c *idempotency.Call, in *setUserQuota) (v1.UserQuota, error) {
+func (a *API) setUserQuota(ctx context.Context, c *httpapi.Call, in *setUserQuota) (v1.UserQuota, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UserQuota{}, err
@@ -110,7 +110,7 @@ type usageSummary struct {
 	Until *string `query:"until" doc:"only hours that begin before this time"`
 }
 
-func (a *API) usageSummary(ctx context.Context, c *idempotency.Call, in *usageSummary) (v1.UsageSummary, error) {
+func (a *API) usageSummary(ctx context.Context, c *httpapi.Call, in *usageSummary) (v1.UsageSummary, error) {
 	s, err := a.serverProjects(c)
 	if err != nil {
 		return v1.UsageSummary{}, err

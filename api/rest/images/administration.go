@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package images
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
@@ -17,8 +16,8 @@ import (
 	"sandpit.dev/fault"
 )
 
-// keeper returns who administers images, or an error where nobody does.
-func keeper(k service.Keeper) (service.Keeper, error) {
+// Kept returns who administers images, or an error where nobody does.
+func Kept(k service.Keeper) (service.Keeper, error) {
 	if k == nil {
 		return nil, fault.New(fault.Unsupported, "this server does not administer images")
 	}
@@ -29,8 +28,8 @@ type byImage struct {
 	Name string `path:"name" doc:"the image's name, or another spelling of it"`
 }
 
-func (a *API) getImage(ctx context.Context, c *idempotency.Call, in *byImage) (v1.ImageDetails, error) {
-	k, err := keeper(a.Keeper)
+func (a *API) getImage(ctx context.Context, c *httpapi.Call, in *byImage) (v1.ImageDetails, error) {
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return v1.ImageDetails{}, err
 	}
@@ -87,8 +86,8 @@ type deleteImage struct {
 	DryRun *bool   `query:"dry_run" doc:"delete nothing, and say what would be"`
 }
 
-func (a *API) deleteImage(ctx context.Context, c *idempotency.Call, in *deleteImage) (v1.ImageDeletion, error) {
-	k, err := keeper(a.Keeper)
+func (a *API) deleteImage(ctx context.Context, c *httpapi.Call, in *deleteImage) (v1.ImageDeletion, error) {
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return v1.ImageDeletion{}, err
 	}
@@ -96,11 +95,11 @@ func (a *API) deleteImage(ctx context.Context, c *idempotency.Call, in *deleteIm
 	if in.Digest != nil && d.Digest == "" {
 		return v1.ImageDeletion{}, fault.InvalidField("digest", "is empty; leave it out to delete all builds")
 	}
-	return deleteBuilds(ctx, c, k, d)
+	return Delete(ctx, c, k, d)
 }
 
-// deleteBuilds deletes builds of an image, and answers what that was.
-func deleteBuilds(ctx context.Context, c *idempotency.Call, k service.Keeper, d images.Deletion) (v1.ImageDeletion, error) {
+// Delete deletes builds of an image, and answers what that was.
+func Delete(ctx context.Context, c *httpapi.Call, k service.Keeper, d images.Deletion) (v1.ImageDeletion, error) {
 	ctx, done := c.Bound(ctx)
 	defer done()
 	got, err := k.Delete(ctx, c.Caller, d)
@@ -116,8 +115,8 @@ func deleteBuilds(ctx context.Context, c *idempotency.Call, k service.Keeper, d 
 
 type pruneImages struct{ Body v1.PruneImages }
 
-func (a *API) pruneImages(ctx context.Context, c *idempotency.Call, in *pruneImages) (v1.ImagesPruned, error) {
-	k, err := keeper(a.Keeper)
+func (a *API) pruneImages(ctx context.Context, c *httpapi.Call, in *pruneImages) (v1.ImagesPruned, error) {
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return v1.ImagesPruned{}, err
 	}
@@ -140,8 +139,8 @@ type imageLog struct {
 }
 
 // imageLog sends the output of an image's last build.
-func (a *API) imageLog(ctx context.Context, c *idempotency.Call, in *imageLog) error {
-	k, err := keeper(a.Keeper)
+func (a *API) imageLog(ctx context.Context, c *httpapi.Call, in *imageLog) error {
+	k, err := Kept(a.Keeper)
 	if err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (a *API) imageLog(ctx context.Context, c *idempotency.Call, in *imageLog) e
 // logAnswer is an answer of text whose head is sent with its first byte, so that an error before that is
 // told by its status.
 type logAnswer struct {
-	c   *idempotency.Call
+	c   *httpapi.Call
 	out *httpapi.StallWriter
 }
 

@@ -1,13 +1,12 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"context"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/sandbox"
@@ -21,7 +20,7 @@ type watchFiles struct {
 // watchFiles sends what changes in a directory, until the client goes away. One
 // that reads too slowly is told how much it missed, and one that takes nothing at
 // all loses the connection.
-func (a *API) watchFiles(ctx context.Context, c *idempotency.Call, in *watchFiles) error {
+func (a *API) watchFiles(ctx context.Context, c *httpapi.Call, in *watchFiles) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err

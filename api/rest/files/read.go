@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"io"
 
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -36,7 +35,7 @@ const fileCost = 6
 
 // readOrList serves one route of two older services: a directory is listed, a
 // file is answered as JSON.
-func (a *API) readOrList(ctx context.Context, c *idempotency.Call, in *readOrList) error {
+func (a *API) readOrList(ctx context.Context, c *httpapi.Call, in *readOrList) error {
 	p, err := httpapi.Place("", in.Path, true)
 	if err != nil {
 		return err
@@ -80,7 +79,7 @@ func maybeOther(err error) bool { return fault.Is(err, fault.Invalid) }
 
 // list answers a directory. The entries are encoded as they come, and held until it is known
 // whether they are all: a header says so.
-func (a *API) list(ctx context.Context, c *idempotency.Call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
+func (a *API) list(ctx context.Context, c *httpapi.Call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
 	l := c.Array(maxListing)
 	more, err := a.Files.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
 		var entry any = v1.FileEntry{Name: f.Name, Type: string(f.Type), Size: f.Size}

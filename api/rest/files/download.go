@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package files
 
 import (
 	"context"
@@ -13,14 +13,13 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/mediatype"
 	"sandpit.dev/sandbox"
 )
 
 // readFile sends a file raw, or lists a directory.
-func (a *API) readFile(ctx context.Context, c *idempotency.Call, in *target) error {
+func (a *API) readFile(ctx context.Context, c *httpapi.Call, in *target) error {
 	optional := in.Route == "" // …/files/ is the workspace
 	p, err := httpapi.Place(in.Route, in.Path, optional)
 	if err != nil {
@@ -40,7 +39,7 @@ func (a *API) readFile(ctx context.Context, c *idempotency.Call, in *target) err
 }
 
 // sendFile answers with a file, or the part of it that is wanted.
-func (a *API) sendFile(ctx context.Context, c *idempotency.Call, ref, p, user string) error {
+func (a *API) sendFile(ctx context.Context, c *httpapi.Call, ref, p, user string) error {
 	part, err := a.wanted(ctx, c, ref, p, user)
 	if err != nil {
 		return err
@@ -61,7 +60,7 @@ func (a *API) sendFile(ctx context.Context, c *idempotency.Call, ref, p, user st
 
 // headFile tells about a file without its bytes. A link is opened, for only
 // that tells what it leads to.
-func (a *API) headFile(ctx context.Context, c *idempotency.Call, ref, p, user string) error {
+func (a *API) headFile(ctx context.Context, c *httpapi.Call, ref, p, user string) error {
 	info, err := a.Files.StatFile(ctx, c.Caller, ref, p, user)
 	if err != nil {
 		return byUser(err)
@@ -100,7 +99,7 @@ type section struct {
 
 // wanted reads the header Range. One range is served; what is no range of bytes,
 // or several of them, is answered with the whole file, as HTTP allows.
-func (a *API) wanted(ctx context.Context, c *idempotency.Call, ref, p, user string) (section, error) {
+func (a *API) wanted(ctx context.Context, c *httpapi.Call, ref, p, user string) (section, error) {
 	spec, ok := strings.CutPrefix(c.R.Header.Get("Range"), "bytes=")
 	if !ok || strings.Contains(spec, ",") {
 		return section{}, nil
@@ -144,7 +143,7 @@ func (a *API) wanted(ctx context.Context, c *idempotency.Call, ref, p, user stri
 
 // send answers with a file's bytes. The file may change under it: what was
 // promised in Content-Length is sent, or the connection is cut.
-func (a *API) send(c *idempotency.Call, info sandbox.FileInfo, body io.Reader, part section) error {
+func (a *API) send(c *httpapi.Call, info sandbox.FileInfo, body io.Reader, part section) error {
 	h := c.W.Header()
 	size := info.Size
 	status := http.StatusOK

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package rest
+package images
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -23,7 +22,7 @@ type pullImage struct {
 }
 
 // pullImage waits a while for a pull, which goes on when its caller leaves.
-func (a *API) pullImage(ctx context.Context, c *idempotency.Call, in *pullImage) (v1.Image, error) {
+func (a *API) pullImage(ctx context.Context, c *httpapi.Call, in *pullImage) (v1.Image, error) {
 	return a.awaitImage(ctx, c, in.Wait, func(ctx context.Context) (image.Status, error) {
 		return a.Images.PullImage(ctx, c.Caller, in.Body.Reference)
 	},
@@ -37,7 +36,7 @@ type importImages struct {
 }
 
 // importImages makes images of the raw body as it comes.
-func (a *API) importImages(ctx context.Context, c *idempotency.Call, in *importImages) (v1.ImageList, error) {
+func (a *API) importImages(ctx context.Context, c *httpapi.Call, in *importImages) (v1.ImageList, error) {
 	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return v1.ImageList{}, guard.WithStatus(http.StatusUnsupportedMediaType,
 			fault.New(fault.Malformed, "the body is encoded as %q; an archive may be compressed, its transport not", sandbox.Clip(enc, 40)).
@@ -47,7 +46,7 @@ func (a *API) importImages(ctx context.Context, c *idempotency.Call, in *importI
 	defer done()
 	ctx, stop := guard.WhilePresent(ctx) // what was sent may be work for long
 	defer stop()
-	made, err := a.Images.ImportImages(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.maxFile), httpapi.Given(in.Name))
+	made, err := a.Images.ImportImages(ctx, c.Caller, http.MaxBytesReader(nil, c.R.Body, a.MaxFile), httpapi.Given(in.Name))
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return v1.ImageList{}, guard.TooLarge(tooBig.Limit)

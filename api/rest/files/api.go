@@ -1,0 +1,62 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"net/http"
+	"reflect"
+
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/service"
+	v1 "sandpit.dev/api/v1"
+)
+
+// API serves the operations on files. It is safe for concurrent use.
+type API struct {
+	Files   service.Files // required
+	MaxFile int64         // the most bytes of one raw upload
+}
+
+// Bounds of bodies, in bytes.
+const (
+	maxJSON     = 12 << 20 // of a request that carries a file
+	maxJSONFile = 8 << 20  // of a file that is answered within JSON
+)
+
+// Operations returns the rows of the coat's table that the API serves.
+func (a *API) Operations() []httpapi.Operation {
+	const anyBytes = "application/octet-stream"
+	return []httpapi.Operation{
+		httpapi.Raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
+			Out(reflect.TypeFor[[]v1.FileEntry]()).
+			Also(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
+			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
+		httpapi.Op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxJSON).
+			Also(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
+			Example(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).
+			Extend(idempotency.Keyless("twice is as once")),
+		httpapi.Raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
+		httpapi.Op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		httpapi.Raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
+			Media("", anyBytes).
+			Also(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
+			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
+		httpapi.Raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
+		httpapi.Op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		httpapi.Raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
+			Media("", v1.ArchiveType),
+		httpapi.Op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
+			Media(v1.ArchiveType, ""),
+		httpapi.Op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
+		httpapi.Raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
+			Media("", "text/event-stream"),
+		httpapi.Op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
+			Example(v1.MakeDir{Path: "outputs/charts"}).
+			Extend(idempotency.Keyless("twice is as once")),
+		httpapi.Op("moveFile", "POST /sandboxes/{id}/move", "Rename or move a file or a directory.", http.StatusNoContent, a.moveFile).
+			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
+			Extend(idempotency.Keyless("the second finds nothing to move")),
+	}
+}
