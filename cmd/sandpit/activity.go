@@ -13,16 +13,17 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newActivity(a *app) *cobra.Command {
+func newActivity(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "activity [flags] SANDBOX",
 		Short:             "Show what happened to a sandbox, the newest last",
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	most := c.Flags().IntP("lines", "n", 50, "how many events, counted from the newest; 0: all")
 	types := c.Flags().StringSlice("type", nil, "only these types (exec, file.upload, …), separated by commas")
@@ -31,7 +32,7 @@ func newActivity(a *app) *cobra.Command {
 		if *most < 0 {
 			return exit.Misuse(c, "--lines %d is less than 0", *most)
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func newActivity(a *app) *cobra.Command {
 		if how.Names() { // of those that are about a process
 			events = slices.DeleteFunc(events, func(e *v1.Event) bool { return e.ProcessID == "" })
 		}
-		return output.List(a.stdout, how, events, func(e *v1.Event) string { return e.ProcessID }, output.Columns[*v1.Event]{
+		return output.List(a.Stdout, how, events, func(e *v1.Event) string { return e.ProcessID }, output.Columns[*v1.Event]{
 			Head: []string{"WHEN", "WHO", "WHAT", "RESULT", "ABOUT"},
 			Row: func(e *v1.Event, now time.Time) []string {
 				return []string{output.Ago(now, &e.At), e.Actor + "/" + e.Via, e.Type, became(e), about(e)}

@@ -18,13 +18,14 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/terminal"
 	"sandpit.dev/fault"
 )
 
-func newAttach(a *app) *cobra.Command {
+func newAttach(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attach [flags] SANDBOX PROCESS",
 		Short: "Join a running process: its output, and our input for it",
@@ -38,14 +39,16 @@ one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.
 A PROCESS is an id, the beginning of one, or last.`,
 		Example: `  sandpit attach web p1q2r3s4t5u6v7w8
   id=$(sandpit exec --detach -t web -- python); sandpit attach --history web $id`,
-		Args:              takes(2, 2),
-		ValidArgsFunction: a.completeProcess,
+		Args: app.Takes(2, 2),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeProcess(a, c, args, typed)
+		},
 	}
 	history := c.Flags().Bool("history", false, "show first what it has written so far")
 	noStdin := new(bool)
 	noStdinFlag(c.Flags(), noStdin, "leave standard input alone")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return exit.Own(err)
 		}
@@ -57,12 +60,12 @@ A PROCESS is an id, the beginning of one, or last.`,
 		if err != nil {
 			return exit.Own(err)
 		}
-		at := &attached{app: a, process: p, tty: rec.Tty}
+		at := &attached{App: a, process: p, tty: rec.Tty}
 		if !*history {
 			at.cursor = rec.LastSeq
 		}
 		if !*noStdin {
-			at.keys = a.stdin
+			at.keys = a.Stdin
 		}
 		return at.run(c.Context())
 	}
@@ -71,7 +74,7 @@ A PROCESS is an id, the beginning of one, or last.`,
 
 // attached is a process that we are joined with.
 type attached struct {
-	*app
+	*app.App
 	process *client.Process
 	tty     bool
 	cursor  int64
@@ -115,7 +118,7 @@ func (at *attached) run(ctx context.Context) error {
 			restore()
 			switch {
 			case errors.Is(context.Cause(ctx), errDetached):
-				at.warn("detached; the process goes on")
+				at.Warn("detached; the process goes on")
 				return nil
 			case err != nil:
 				return exit.Own(err)
@@ -123,7 +126,7 @@ func (at *attached) run(ctx context.Context) error {
 				return exit.Own(fault.New(fault.Unavailable, "the server did not tell how the process ended"))
 			}
 			if out.Cause != "" {
-				at.warn("the process was ended: %s", because(out.Cause, out.CauseDetail))
+				at.Warn("the process was ended: %s", because(out.Cause, out.CauseDetail))
 			}
 			if at.missed && !at.tty {
 				return exit.Own(fault.New(fault.TooLarge, "not all output is here; the process itself ended with %d", *out.ExitCode).
@@ -153,18 +156,18 @@ func (at *attached) raw(ctx context.Context) (restore func(), err error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the terminal cannot be made raw")
 	}
-	at.app.raw.Store(true)
+	at.App.Raw.Store(true)
 	at.redraw(ctx)
 	return func() {
 		_ = term.Restore(int(keys.Fd()), was) // of a terminal that went away: nothing to do
-		at.app.raw.Store(false)
+		at.App.Raw.Store(false)
 	}, nil
 }
 
 // redraw makes a program that draws on the whole screen draw it anew, for who joins it:
 // it does so when the terminal has another size.
 func (at *attached) redraw(ctx context.Context) {
-	if screen, seen := terminal.Of(at.stdout); seen && at.recent > 0 {
+	if screen, seen := terminal.Of(at.Stdout); seen && at.recent > 0 {
 		if cols, rows := terminal.Size(screen); rows > 1 {
 			_ = at.process.Resize(ctx, cols, rows-1) // as resize
 		}
@@ -184,7 +187,7 @@ func (at *attached) end() {
 		time.Sleep(time.Duration(min(n, 1)) * 50 * time.Millisecond) // a shell writes its prompt meanwhile
 		if err := at.process.Signal(ctx, s, true); err != nil {
 			if !fault.Is(err, fault.State) { // it ended
-				at.say(err)
+				at.Say(err)
 			}
 			return
 		}
@@ -192,7 +195,7 @@ func (at *attached) end() {
 }
 
 func (at *attached) resize(ctx context.Context) {
-	if screen, seen := terminal.Of(at.stdout); seen && at.tty {
+	if screen, seen := terminal.Of(at.Stdout); seen && at.tty {
 		cols, rows := terminal.Size(screen)
 		_ = at.process.Resize(ctx, cols, rows) // it may have ended, and the output will say so
 	}
@@ -205,13 +208,13 @@ func (at *attached) pass(ctx context.Context, s os.Signal) {
 		name = "SIGINT"
 	}
 	if err := at.process.Signal(ctx, name, true); err != nil && !fault.Is(err, fault.State) {
-		at.say(err)
+		at.Say(err)
 	}
 }
 
 // show writes what comes, and notes the process's end.
 func (at *attached) show(ctx context.Context, end **v1.Process) error {
-	l := &logs{app: at.app, process: at.process, cursor: at.cursor}
+	l := &logs{App: at.App, process: at.process, cursor: at.cursor}
 	for out, err := range l.process.Follow(ctx, client.FollowOptions{Cursor: l.cursor, Recent: at.recent}) {
 		if err != nil {
 			return err

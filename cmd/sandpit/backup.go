@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/backup"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
@@ -21,7 +22,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-func newBackup(a *app) *cobra.Command {
+func newBackup(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup [flags] FILE",
 		Short: "Write everything the server keeps to a file, while it runs",
@@ -33,21 +34,21 @@ closely as the server. "sandpit restore" makes a data directory of it. What sand
 A disk that cannot be in a backup is left out and named; then the exit status is 1, and the file is
 good for all else.`,
 		Example: `  sandpit backup /backup/sandpit-$(date +%F).tar`,
-		Args:    takes(1, 1),
+		Args:    app.Takes(1, 1),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		return interrupt.Ended(ctx, a.backup(ctx, cl, args[0]))
+		return interrupt.Ended(ctx, writeBackup(ctx, a, cl, args[0]))
 	}
 	return c
 }
 
-func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err error) {
+func writeBackup(ctx context.Context, a *app.App, cl *client.Client, file string) (err error) {
 	if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
 		return fault.New(fault.Invalid, "%s is not a file (%s)", file, info.Mode().Type()).WithRemedy("name a file")
 	}
@@ -67,7 +68,7 @@ func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err e
 		return err
 	}
 	defer r.Close()
-	bar := progress.New(a.stderr)
+	bar := progress.New(a.Stderr)
 	defer bar.Clear()
 	from := &progress.Reader{R: r, See: func(n int64) { bar.Count("backup", n) }}
 	to := &target{w: w}
@@ -97,12 +98,12 @@ func (a *app) backup(ctx context.Context, cl *client.Client, file string) (err e
 		return fault.Wrap(fault.Unavailable, err, "%s is written, and may be gone after a power cut", file)
 	}
 	bar.Clear()
-	fmt.Fprintf(a.stderr, "%s: %s; it has every secret of the server\n", output.Printable(file), output.Bytes(from.Done))
+	fmt.Fprintf(a.Stderr, "%s: %s; it has every secret of the server\n", output.Printable(file), output.Bytes(from.Done))
 	left := 0
 	for _, p := range m.Parts {
 		if p.LeftOut != "" {
 			left++
-			fmt.Fprintf(a.stderr, "left out: %s: %s\n", output.Printable(p.Name), output.Printable(p.LeftOut))
+			fmt.Fprintf(a.Stderr, "left out: %s: %s\n", output.Printable(p.Name), output.Printable(p.LeftOut))
 		}
 	}
 	if left > 0 {

@@ -17,6 +17,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
@@ -32,7 +33,7 @@ type codeRun struct {
 	images                       int
 }
 
-func newCode(a *app) *cobra.Command {
+func newCode(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "code [flags] SANDBOX -c CODE | code [flags] SANDBOX FILE | code [flags] SANDBOX -",
 		Short: "Run code in a sandbox, in a context whose variables live on",
@@ -49,8 +50,8 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
   sandpit code web -l javascript script.js
   sandpit code web --save plots analysis.py`,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeFirst,
-		Args:                  takes(1, 2),
+		ValidArgsFunction:     a.CompleteFirst,
+		Args:                  app.Takes(1, 2),
 	}
 	r := &codeRun{}
 	f := c.Flags()
@@ -68,7 +69,7 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp // of no sandbox yet
 		}
-		return a.completeContext(c, args[:1], typed)
+		return completeContext(a, c, args[:1], typed)
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if f.Changed("code") == (len(args) == 2) {
@@ -79,7 +80,7 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 				return exit.Own(err)
 			}
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return exit.Own(err)
 		}
@@ -92,8 +93,8 @@ interrupts the code; its variables stay. A failure of sandpit's own exits with 1
 const maxCode = 1 << 20
 
 // read reads the code from a file, or standard input.
-func (r *codeRun) read(a *app, name string) error {
-	in := io.Reader(a.stdin)
+func (r *codeRun) read(a *app.App, name string) error {
+	in := io.Reader(a.Stdin)
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -115,7 +116,7 @@ func (r *codeRun) read(a *app, name string) error {
 }
 
 // run runs the code and shows what it gives.
-func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string) error {
+func (r *codeRun) run(ctx context.Context, a *app.App, cl *client.Client, ref string) error {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	out, err := cl.StreamCode(ctx, ref, v1.RunCode{
@@ -124,14 +125,14 @@ func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string
 	}, client.CodeSink{
 		Started: func(s v1.CodeStarted) error {
 			if s.Restarted != "" {
-				a.warn("the context was started anew (%s): earlier variables are gone", output.Printable(s.Restarted))
+				a.Warn("the context was started anew (%s): earlier variables are gone", output.Printable(s.Restarted))
 			}
 			return nil
 		},
 		Output: func(data []byte, stderr bool) error {
-			w := a.stdout
+			w := a.Stdout
 			if stderr {
-				w = a.stderr
+				w = a.Stderr
 			}
 			_, err := w.Write(data)
 			return err
@@ -146,12 +147,12 @@ func (r *codeRun) run(ctx context.Context, a *app, cl *client.Client, ref string
 		if len(lines) == 0 {
 			lines = []string{e.Name + ": " + e.Value}
 		}
-		if _, err := fmt.Fprintln(a.stderr, strings.Join(lines, "\n")); err != nil {
+		if _, err := fmt.Fprintln(a.Stderr, strings.Join(lines, "\n")); err != nil {
 			return exit.Own(err)
 		}
 	}
 	if out.CauseDetail != "" || out.Status != "ok" && out.Error == nil {
-		a.warn("%s", output.Printable(strings.TrimSuffix(out.Status+": "+out.CauseDetail, ": ")))
+		a.Warn("%s", output.Printable(strings.TrimSuffix(out.Status+": "+out.CauseDetail, ": ")))
 	}
 	return exit.Passing(out.ExitCode)
 }
@@ -165,7 +166,7 @@ func given0(s string) *string {
 }
 
 // show shows one value: its images, and its text.
-func (r *codeRun) show(a *app, v v1.CodeValue) error {
+func (r *codeRun) show(a *app.App, v v1.CodeValue) error {
 	for _, image := range []struct {
 		kind string
 		data []byte
@@ -186,7 +187,7 @@ func (r *codeRun) show(a *app, v v1.CodeValue) error {
 	if text == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(a.stdout, strings.TrimSuffix(text, "\n"))
+	_, err := fmt.Fprintln(a.Stdout, strings.TrimSuffix(text, "\n"))
 	return err
 }
 
@@ -199,9 +200,9 @@ func indented(j json.RawMessage) string {
 }
 
 // save writes an image to a file that is not there yet, or says that there is one.
-func (r *codeRun) save(a *app, kind string, data []byte) error {
+func (r *codeRun) save(a *app.App, kind string, data []byte) error {
 	if r.dir == "" {
-		a.warn("a %s image of %s is not shown; --save DIR saves it", strings.ToUpper(kind), output.Bytes(int64(len(data))))
+		a.Warn("a %s image of %s is not shown; --save DIR saves it", strings.ToUpper(kind), output.Bytes(int64(len(data))))
 		return nil
 	}
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
@@ -222,7 +223,7 @@ func (r *codeRun) save(a *app, kind string, data []byte) error {
 			err = closeErr
 		}
 		if err == nil {
-			_, err = fmt.Fprintln(a.stdout, "saved", name)
+			_, err = fmt.Fprintln(a.Stdout, "saved", name)
 		}
 		return err
 	}

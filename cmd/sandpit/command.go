@@ -22,6 +22,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/input"
@@ -56,7 +57,7 @@ type command struct {
 	argv    []string
 }
 
-func (a *app) commandFlags(c *cobra.Command, withEnv bool) *command {
+func commandFlags(a *app.App, c *cobra.Command, withEnv bool) *command {
 	m := &command{c: c, env: new(flags.Variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
@@ -103,7 +104,7 @@ func (m *command) check(words []string) error {
 
 // request makes the request. Standard input goes with it where it is a small file; else it is
 // the command's while it runs, see fed.
-func (m *command) request(a *app) (v1.Exec, error) {
+func (m *command) request(a *app.App) (v1.Exec, error) {
 	r := v1.Exec{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), MaxOutputBytes: new(int64(maxOutput))}
 	if m.shell != "" {
 		r.Command = &m.shell
@@ -115,17 +116,17 @@ func (m *command) request(a *app) (v1.Exec, error) {
 	}
 	f := m.c.Flags()
 	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
-	if m.tty || !m.stdin && (m.noStdin || !piped(a.stdin)) { // of a terminal the keys are handed on
+	if m.tty || !m.stdin && (m.noStdin || !piped(a.Stdin)) { // of a terminal the keys are handed on
 		return r, nil
 	}
 	most := smallStdin
 	if m.in != "" {
 		most = shellStdin
-	} else if !regular(a.stdin) {
-		m.input, r.StreamStdin = a.stdin, new(true)
+	} else if !regular(a.Stdin) {
+		m.input, r.StreamStdin = a.Stdin, new(true)
 		return r, nil
 	}
-	data, err := io.ReadAll(io.LimitReader(a.stdin, int64(most)+1))
+	data, err := io.ReadAll(io.LimitReader(a.Stdin, int64(most)+1))
 	switch {
 	case err != nil:
 		return r, input.Unreadable(err)
@@ -133,7 +134,7 @@ func (m *command) request(a *app) (v1.Exec, error) {
 		return r, fault.New(fault.TooLarge, "standard input has more than the %d bytes that a command in a shell takes", most).
 			WithRemedy("copy it into the sandbox (sandpit cp - SANDBOX:PATH) and have the command read it there, or leave out --shell")
 	case len(data) > most:
-		m.input, r.StreamStdin = io.MultiReader(bytes.NewReader(data), a.stdin), new(true)
+		m.input, r.StreamStdin = io.MultiReader(bytes.NewReader(data), a.Stdin), new(true)
 	case utf8.Valid(data):
 		r.Stdin = new(string(data))
 	default:
@@ -157,14 +158,14 @@ func regular(f *os.File) bool {
 }
 
 // stream runs a command and hands on its output and its status.
-func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec) error {
+func (m *command) stream(ctx context.Context, a *app.App, cl *client.Client, ref string, r v1.Exec) error {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	var came [2]int64 // of standard output and standard error
-	out, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
-		w, i := a.stdout, 0
+	out, err := attended(ctx, a, m.runner(a, cl, ref), r, func(f client.Frame) error {
+		w, i := a.Stdout, 0
 		if f.Stderr {
-			w, i = a.stderr, 1
+			w, i = a.Stderr, 1
 		}
 		came[i] += int64(len(f.Data))
 		_, err := w.Write(f.Data)
@@ -176,16 +177,16 @@ func (m *command) stream(ctx context.Context, a *app, cl *client.Client, ref str
 	case err != nil:
 		return exit.Own(err)
 	}
-	return a.ended(m, out, came)
+	return ended(a, m, out, came)
 }
 
 // collect runs a command and prints its result as data.
-func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref string, r v1.Exec, as output.Format) error {
+func (m *command) collect(ctx context.Context, a *app.App, cl *client.Client, ref string, r v1.Exec, as output.Format) error {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	r.MaxOutputBytes = nil // it is held in memory here
 	var stdout, stderr []byte
-	outcome, err := a.attended(ctx, m.runner(a, cl, ref), r, func(f client.Frame) error {
+	outcome, err := attended(ctx, a, m.runner(a, cl, ref), r, func(f client.Frame) error {
 		if f.Stderr {
 			stderr = append(stderr, f.Data...)
 		} else {
@@ -203,7 +204,7 @@ func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref st
 	if m.state != nil {
 		all = v1.ShellExecResult{ExecResult: out, Shell: *m.state}
 	}
-	if err := output.Data(a.stdout, as, all); err != nil {
+	if err := output.Data(a.Stdout, as, all); err != nil {
 		return exit.Own(err)
 	}
 	if out.ExitCode == nil {
@@ -216,7 +217,7 @@ func (m *command) collect(ctx context.Context, a *app, cl *client.Client, ref st
 type runner func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error)
 
 // runner is how the command is run: by itself, or in a shell.
-func (m *command) runner(a *app, cl *client.Client, ref string) runner {
+func (m *command) runner(a *app.App, cl *client.Client, ref string) runner {
 	if m.in == "" {
 		return func(ctx context.Context, r v1.Exec, started func(*client.Process), fn func(client.Frame) error) (*v1.ExecOutcome, error) {
 			return m.fed(ctx, a, started, func(ctx context.Context, started func(*client.Process)) (*v1.ExecOutcome, error) {
@@ -231,7 +232,7 @@ func (m *command) runner(a *app, cl *client.Client, ref string) runner {
 			return nil, err
 		}
 		if out.Shell.Restarted != "" {
-			a.warn("what earlier commands had left in the shell %s was gone: %s", m.in, out.Shell.Restarted)
+			a.Warn("what earlier commands had left in the shell %s was gone: %s", m.in, out.Shell.Restarted)
 		}
 		m.state = &out.Shell
 		return &out.ExecOutcome, nil
@@ -249,15 +250,15 @@ func readable(data []byte) (text, exact string) {
 // ended says what the status alone does not tell, and passes the status on. Output that is
 // not all there must not look like a success, nor like what the command itself says by its
 // status ("no such line", of grep).
-func (a *app) ended(m *command, out *v1.ExecOutcome, came [2]int64) error {
+func ended(a *app.App, m *command, out *v1.ExecOutcome, came [2]int64) error {
 	if out.Cause != "" {
-		a.warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
+		a.Warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
 	}
 	if out.ExitCode == nil {
 		return exit.Own(fault.New(fault.Unavailable, "the command goes on as process %s", out.ProcessID))
 	}
 	if *out.ExitCode == 127 && len(m.argv) == 1 && strings.ContainsAny(m.argv[0], " \t|&;<>") {
-		fmt.Fprintln(a.stderr, "→ a command is a program and its arguments; for shell text use -c")
+		fmt.Fprintln(a.Stderr, "→ a command is a program and its arguments; for shell text use -c")
 	}
 	if cut := cutOff(out, came); cut != "" {
 		return exit.Own(fault.New(fault.TooLarge, "not all output is here: %s; the command itself ended with %d", cut, *out.ExitCode).
@@ -287,7 +288,7 @@ func because(cause, detail string) string {
 
 // fed runs a command with m.input for its standard input. An input that cannot be read, or
 // not be handed on, ends the command: it would wait for the rest, or take a part for all.
-func (m *command) fed(ctx context.Context, a *app, started func(*client.Process), run func(context.Context, func(*client.Process)) (*v1.ExecOutcome, error)) (*v1.ExecOutcome, error) {
+func (m *command) fed(ctx context.Context, a *app.App, started func(*client.Process), run func(context.Context, func(*client.Process)) (*v1.ExecOutcome, error)) (*v1.ExecOutcome, error) {
 	if m.input == nil {
 		return run(ctx, started)
 	}
@@ -306,7 +307,7 @@ func (m *command) fed(ctx context.Context, a *app, started func(*client.Process)
 		}()
 	})
 	if failed, ok := errors.AsType[inputFailed](context.Cause(ctx)); ok && err != nil {
-		a.kill(ctx, begun)
+		kill(ctx, a, begun)
 		return nil, failed.error
 	}
 	return out, err
@@ -321,7 +322,7 @@ const killBound = 10 * time.Second
 // attended runs a command, which an interrupt kills: its error is that of the
 // interruption then. Until the server has told which process it is, an interrupt
 // waits, so that nothing is left behind.
-func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(client.Frame) error) (*v1.ExecOutcome, error) {
+func attended(ctx context.Context, a *app.App, run runner, r v1.Exec, fn func(client.Frame) error) (*v1.ExecOutcome, error) {
 	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var p *client.Process
@@ -339,9 +340,9 @@ func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(clien
 		select {
 		case <-over:
 		case <-known:
-			a.kill(ctx, p)
+			kill(ctx, a, p)
 		case <-t.C:
-			a.warn("the command may go on: the server does not say which process it is")
+			a.Warn("the command may go on: the server does not say which process it is")
 		}
 	})
 	out, err := run(steady, r, func(q *client.Process) {
@@ -353,7 +354,7 @@ func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(clien
 	close(over)
 	watch.Wait()
 	if p != nil && interrupt.PipeBroken(err) {
-		a.kill(ctx, p)
+		kill(ctx, a, p)
 	}
 	if ctx.Err() != nil {
 		return nil, interrupt.Ended(ctx, ctx.Err())
@@ -362,10 +363,10 @@ func (a *app) attended(ctx context.Context, run runner, r v1.Exec, fn func(clien
 }
 
 // kill ends a command, whether or not ctx is over.
-func (a *app) kill(ctx context.Context, p *client.Process) {
+func kill(ctx context.Context, a *app.App, p *client.Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killBound)
 	defer cancel()
 	if err := p.Kill(ctx); err != nil {
-		a.warn("the command may go on as process %s: %s", p.ID(), output.Whole(err))
+		a.Warn("the command may go on as process %s: %s", p.ID(), output.Whole(err))
 	}
 }

@@ -14,11 +14,12 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newContext(a *app) *cobra.Command {
+func newContext(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "context",
 		Aliases: []string{"contexts"},
@@ -26,7 +27,7 @@ func newContext(a *app) *cobra.Command {
 		Long: `Make, list, interrupt, restart and end contexts of code: what sandpit code runs in, and what keeps its
 variables. Each language has one that is made when it is first used; more of them keep work apart.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: group,
+		RunE: app.Group,
 	}
 	c.AddCommand(
 		newContextCreate(a), newContextLs(a),
@@ -41,27 +42,27 @@ variables. Each language has one that is made when it is first used; more of the
 	return c
 }
 
-func newContextCreate(a *app) *cobra.Command {
+func newContextCreate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create [flags] SANDBOX",
 		Short: "Make a context of code and print its id",
 		Example: `  sandpit context create web -l python
   sandpit code web --context "$(sandpit context create web)" -c 'x = 1'`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	var language, cwd, user string
 	f := c.Flags()
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
 	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
 	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
-	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
+	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
 	env := flags.EnvFlags(f, a.Getenv, "environment variable of its code")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -71,22 +72,22 @@ func newContextCreate(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.One(a.stdout, *out, made, made.ID, made.ID)
+		return output.One(a.Stdout, *out, made, made.ID, made.ID)
 	}
 	return c
 }
 
-func newContextLs(a *app) *cobra.Command {
+func newContextLs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:               "ls [flags] SANDBOX",
 		Aliases:           []string{"list"},
 		Short:             "List a sandbox's contexts of code, and what they do",
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func newContextLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.List(a.stdout, how, found, func(x v1.Context) string { return x.ID }, output.Columns[v1.Context]{
+		return output.List(a.Stdout, how, found, func(x v1.Context) string { return x.ID }, output.Columns[v1.Context]{
 			Head: []string{"CONTEXT", "LANGUAGE", "USER", "RAN", "LAST USED", "STATUS"},
 			Row: func(x v1.Context, now time.Time) []string {
 				language, used := x.Language, ""
@@ -124,29 +125,31 @@ func contextStatus(x v1.Context) string {
 }
 
 // newContextVerb is a command that does something to contexts, one after another.
-func newContextVerb(a *app, name, short string, do func(cl *client.Client, ctx context.Context, ref, id string) error) *cobra.Command {
+func newContextVerb(a *app.App, name, short string, do func(cl *client.Client, ctx context.Context, ref, id string) error) *cobra.Command {
 	c := &cobra.Command{
-		Use:               name + " SANDBOX CONTEXT...",
-		Short:             short,
-		Args:              takes(2, -1),
-		ValidArgsFunction: a.completeContext,
+		Use:   name + " SANDBOX CONTEXT...",
+		Short: short,
+		Args:  app.Takes(2, -1),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeContext(a, c, args, typed)
+		},
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		return a.eachName(args[1:], func(id string) error { return do(cl, c.Context(), args[0], id) })
+		return a.EachName(args[1:], func(id string) error { return do(cl, c.Context(), args[0], id) })
 	}
 	return c
 }
 
 // completeContext completes the name of a sandbox, then ids of its contexts, of each one once.
-func (a *app) completeContext(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completeContext(a *app.App, c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return a.completeFirst(c, args, typed)
+		return a.CompleteFirst(c, args, typed)
 	}
-	return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (ids []string, err error) {
+	return a.Soon(c.Context(), func(ctx context.Context, cl *client.Client) (ids []string, err error) {
 		found, err := cl.Contexts(ctx, args[0])
 		for _, x := range found {
 			if !slices.Contains(args[1:], x.ID) {

@@ -11,8 +11,11 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/images"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
+	"sandpit.dev/cmd/sandpit/internal/network"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/templates"
 )
@@ -34,11 +37,11 @@ type making struct {
 	volumes      flags.Mounts
 	skills       []string
 	network      string
-	reach        *reach
+	reach        *network.Reach
 	clocks       *flags.Clocks
 }
 
-func (a *app) makingFlags(c *cobra.Command) *making {
+func makingFlags(a *app.App, c *cobra.Command) *making {
 	m := &making{c: c, labels: flags.Pairs{}}
 	f := c.Flags()
 	f.StringVar(&m.key, "name", "", "the sandbox's key: if it exists, that sandbox is used, started if need be")
@@ -58,17 +61,17 @@ func (a *app) makingFlags(c *cobra.Command) *making {
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	f.StringSliceVar(&m.skills, "skill", nil, "install this skill in it; may be given again")
 	f.StringVar(&m.network, "network", "", "what it may reach: off, restricted or open")
-	m.reach = a.reachFlags(c)
+	m.reach = network.ReachFlags(a, c)
 	m.clocks = flags.ClockFlags(c)
-	_ = c.RegisterFlagCompletionFunc("image", a.completeImages)
+	_ = c.RegisterFlagCompletionFunc("image", a.CompleteImages)
 	_ = c.RegisterFlagCompletionFunc("template", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return a.templates().Names(c.Context()), cobra.ShellCompDirectiveNoFileComp
+		return templateCommands(a).Names(c.Context()), cobra.ShellCompDirectiveNoFileComp
 	})
-	_ = c.RegisterFlagCompletionFunc("size", a.projects().CompleteSize)
+	_ = c.RegisterFlagCompletionFunc("size", projectCommands(a).CompleteSize)
 	_ = c.RegisterFlagCompletionFunc("network", cobra.FixedCompletions([]string{"off", "restricted", "open"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.completeSnapshots)
-	_ = c.RegisterFlagCompletionFunc("skill", a.completeSkills)
-	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
+	_ = c.RegisterFlagCompletionFunc("from-snapshot", a.CompleteSnapshots)
+	_ = c.RegisterFlagCompletionFunc("skill", a.CompleteSkills)
+	_ = c.RegisterFlagCompletionFunc("volume", a.CompleteMount)
 	return m
 }
 
@@ -78,14 +81,14 @@ func (m *making) request() v1.CreateSandbox {
 		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), Runtime: flags.Given(f, "runtime", m.runtime), ImageExact: flags.Given(f, "image-exact", m.exact), Size: flags.Given(f, "size", m.size), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
-		Network:            m.reach.policy(m.network),
+		Network:            m.reach.Policy(m.network),
 		IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
 		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
 		AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 	}
 }
 
-func newCreate(a *app) *cobra.Command {
+func newCreate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Create a sandbox and print its id",
@@ -97,89 +100,89 @@ What is not said is the server's default.`,
   sandpit create --name copy --from-snapshot web/before
   sandpit create --volume data:/mnt/data:ro
   id=$(sandpit create)`,
-		Args: namedByFlag("sandbox"),
+		Args: app.NamedByFlag("sandbox"),
 	}
-	m := a.makingFlags(c)
+	m := makingFlags(a, c)
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		s, created, err := a.create(c.Context(), cl, m.request())
+		s, created, err := create(c.Context(), a, cl, m.request())
 		if err != nil {
 			return err
 		}
 		if !created && !out.IsData() {
-			a.warn("%s existed already", s.Ref())
+			a.Warn("%s existed already", s.Ref())
 		}
-		a.tellDiffers(s)
-		return output.One(a.stdout, *out, s, s.Ref(), s.ID)
+		tellDiffers(a, s)
+		return output.One(a.Stdout, *out, s, s.Ref(), s.ID)
 	}
 	return c
 }
 
 // tellDiffers says where a sandbox that was there already is not what was asked for: by the flags
 // that asked.
-func (a *app) tellDiffers(s *v1.Sandbox) {
+func tellDiffers(a *app.App, s *v1.Sandbox) {
 	var all []string
 	for _, field := range s.Differs {
-		if asked := givenBy(a.command, field); len(asked) > 0 {
+		if asked := app.GivenBy(a.Command, field); len(asked) > 0 {
 			all = append(all, asked...)
 		} else {
 			all = append(all, field) // of a server that compares more than we know
 		}
 	}
 	if len(all) > 0 {
-		a.warn("it was left as it is, and is not what was asked for in: %s", strings.Join(all, ", "))
+		a.Warn("it was left as it is, and is not what was asked for in: %s", strings.Join(all, ", "))
 	}
 }
 
 // tellStart says what a sandbox was made of that did not say so itself, and why what it starts is
 // not ready.
-func (a *app) tellStart(s *v1.Sandbox) {
+func tellStart(a *app.App, s *v1.Sandbox) {
 	t := s.Template
 	if t == nil {
 		return
 	}
 	if t.Name != nil && t.ChosenBy != "explicit" {
-		a.warn("it is made of the template %s@%d (chosen by %s)", *t.Name, *t.Version, t.ChosenBy)
+		a.Warn("it is made of the template %s@%d (chosen by %s)", *t.Name, *t.Version, t.ChosenBy)
 	}
 	if t.Start == nil || t.Start.Ready == nil || *t.Start.Ready {
 		return
 	}
-	a.warn("it runs, and what it starts is not ready: %s", t.Start.Reason)
+	a.Warn("it runs, and what it starts is not ready: %s", t.Start.Reason)
 	for line := range strings.Lines(t.Start.Output) {
-		a.warn("  %s", strings.TrimSuffix(line, "\n"))
+		a.Warn("  %s", strings.TrimSuffix(line, "\n"))
 	}
 }
 
-func newTemplate(a *app) *cobra.Command { return templates.New(a.templates()) }
+func newTemplate(a *app.App) *cobra.Command { return templates.New(templateCommands(a)) }
 
-// templates is what the commands about templates need.
-func (a *app) templates() templates.App {
+// templateCommands is what the commands about templates need.
+func templateCommands(a *app.App) templates.App {
 	return templates.App{
-		Client: a.client, Getenv: a.Getenv, Out: a.stdout, Err: a.stderr, Warn: a.warn, Takes: takes, Group: group, Each: a.eachName, Soon: a.soon, Images: a.completeImages, Size: a.projects().CompleteSize,
+		Client: a.Client, Getenv: a.Getenv, Out: a.Stdout, Err: a.Stderr, Warn: a.Warn, Takes: app.Takes, Group: app.Group, Each: a.EachName, Soon: a.Soon, Images: a.CompleteImages, Size: projectCommands(a).CompleteSize,
 	}
 }
 
 // create makes a sandbox, and shows what it waits for where that is an image. An interrupt ends it: the
 // server deletes then what it makes, unless that has a key.
-func (a *app) create(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
+func create(ctx context.Context, a *app.App, cl *client.Client, r v1.CreateSandbox) (s *v1.Sandbox, created bool, err error) {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
-	done := a.showBuilds(ctx, cl)
+	done := images.ShowBuilds(ctx, a, cl)
 	defer done()
 	s, created, err = cl.Create(ctx, r)
 	switch {
 	case err != nil:
 	case s.ImageNote != "":
-		a.warn("%s; inside: %s", s.ImageNote, versionsText(s.Versions))
+		a.Warn("%s; inside: %s", s.ImageNote, images.VersionsText(s.Versions))
 	case s.AskedImage != "" && s.AskedImage != s.Image:
-		a.warn("the image %q is %q here: %s", s.AskedImage, s.Image, versionsText(s.Versions))
+		a.Warn("the image %q is %q here: %s", s.AskedImage, s.Image, images.VersionsText(s.Versions))
 	}
 	if err == nil {
-		a.tellStart(s)
+		tellStart(a, s)
 	}
 	return s, created, interrupt.Ended(ctx, err)
 }

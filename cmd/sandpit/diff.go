@@ -11,10 +11,11 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newDiff(a *app) *cobra.Command {
+func newDiff(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff [flags] SANDBOX",
 		Short: "Tell what changed of a sandbox's disk between two points in time",
@@ -26,18 +27,18 @@ of the disk.`,
 		Example: `  sandpit diff web
   sandpit diff web --from before
   sandpit diff web --from monday --to tuesday -o json`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	f := c.Flags()
 	from := f.String("from", "", "the earlier point (default base)")
 	to := f.String("to", "", "the later point (default now)")
 	limit := f.IntP("lines", "n", 0, "most changes, at most 10000 (default 1000)")
-	_ = c.RegisterFlagCompletionFunc("from", a.completePoint("base"))
-	_ = c.RegisterFlagCompletionFunc("to", a.completePoint("now"))
+	_ = c.RegisterFlagCompletionFunc("from", a.CompletePoint("base"))
+	_ = c.RegisterFlagCompletionFunc("to", a.CompletePoint("now"))
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -46,9 +47,9 @@ of the disk.`,
 			return err
 		}
 		if out.IsData() {
-			return output.Data(a.stdout, *out, d)
+			return output.Data(a.Stdout, *out, d)
 		}
-		w := bufio.NewWriter(a.stdout)
+		w := bufio.NewWriter(a.Stdout)
 		for i := range d.Items {
 			fmt.Fprintln(w, diffLine(&d.Items[i]))
 		}
@@ -56,7 +57,7 @@ of the disk.`,
 			return err
 		}
 		if d.Truncated {
-			a.warn("these are %d of at least %s; see --lines", len(d.Items), output.Plural(d.Total, "change"))
+			a.Warn("these are %d of at least %s; see --lines", len(d.Items), output.Plural(d.Total, "change"))
 		}
 		return nil
 	}

@@ -12,12 +12,13 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newExec(a *app) *cobra.Command {
+func newExec(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "exec [flags] SANDBOX [--] CMD [ARG]... | exec [flags] SANDBOX -c TEXT",
 		Short: "Run a command in a sandbox",
@@ -49,11 +50,11 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
   sandpit exec --detach web -- npm run dev
   sandpit exec --shell main web 'cd app && export DEBUG=1'`,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeFirst,
+		ValidArgsFunction:     a.CompleteFirst,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	m := a.commandFlags(c, true)
-	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
+	m := commandFlags(a, c, true)
+	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
 	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
 	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
 	out := output.FormatFlag(c)
@@ -65,7 +66,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		if err := m.check(words); err != nil {
 			return err
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return exit.Own(err)
 		}
@@ -79,7 +80,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 			return m.detach(c.Context(), a, cl, ref, *out)
 		}
 		if m.tty {
-			return a.atTerminal(c.Context(), cl, ref, m)
+			return atTerminal(c.Context(), a, cl, ref, m)
 		}
 		r, err := m.request(a)
 		if err != nil {
@@ -94,7 +95,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 }
 
 // detach starts a command, and says by which id it is found again.
-func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref string, out output.Format) error {
+func (m *command) detach(ctx context.Context, a *app.App, cl *client.Client, ref string, out output.Format) error {
 	r := v1.StartProcess{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), Argv: m.argv}
 	if m.shell != "" {
 		r.Command = &m.shell
@@ -115,14 +116,14 @@ func (m *command) detach(ctx context.Context, a *app, cl *client.Client, ref str
 		return exit.Own(err)
 	}
 	if !out.IsData() {
-		_, err := fmt.Fprintln(a.stdout, output.Printable(p.ID()))
+		_, err := fmt.Fprintln(a.Stdout, output.Printable(p.ID()))
 		return exit.Own(err)
 	}
 	rec, err := p.Get(ctx)
 	if err != nil {
 		return exit.Own(err)
 	}
-	return exit.Own(output.Data(a.stdout, out, rec))
+	return exit.Own(output.Data(a.Stdout, out, rec))
 }
 
 // refThenWords splits off SANDBOX, and reads flags that stand after it.
@@ -133,7 +134,7 @@ func refThenWords(c *cobra.Command, args []string) (ref string, words []string, 
 	ref, words = args[0], args[1:]
 	if len(words) > 0 && strings.HasPrefix(words[0], "-") && words[0] != "-" {
 		if err := c.Flags().Parse(words); err != nil {
-			return "", nil, flagMistake(c, err)
+			return "", nil, app.FlagMistake(c, err)
 		}
 		if asked, err := c.Flags().GetBool("help"); err == nil && asked {
 			return "", nil, exit.Misuse(c, "flags that ask for help stand before SANDBOX")

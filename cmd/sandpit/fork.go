@@ -7,12 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newFork(a *app) *cobra.Command {
+func newFork(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fork [flags] SANDBOX",
 		Short: "Make running copies of a sandbox, and print their ids",
@@ -22,8 +23,8 @@ made, or none.`,
 		Example: `  sandpit fork web
   sandpit fork web --count 10 --from before
   sandpit fork web --name web-experiment`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	f := c.Flags()
 	count := f.IntP("count", "n", 1, "how many, at most 100")
@@ -32,7 +33,7 @@ made, or none.`,
 	flags.KeyIsName(f)
 	labels := flags.Pairs{}
 	f.Var(labels, "label", "label, instead of those of the sandbox; may be given again")
-	_ = c.RegisterFlagCompletionFunc("from", a.completePoint())
+	_ = c.RegisterFlagCompletionFunc("from", a.CompletePoint())
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if *count < 1 {
@@ -41,7 +42,7 @@ made, or none.`,
 		if *key != "" && *count > 1 {
 			return exit.Misuse(c, "--name %s cannot be that of %d forks", *key, *count)
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -51,12 +52,12 @@ made, or none.`,
 		case err != nil:
 			return err
 		case out.IsData() && *count == 1 && len(forks) == 1:
-			return output.Data(a.stdout, *out, &forks[0])
+			return output.Data(a.Stdout, *out, &forks[0])
 		case out.IsData():
-			return output.Data(a.stdout, *out, forks)
+			return output.Data(a.Stdout, *out, forks)
 		}
 		for i := range forks {
-			if err := output.One(a.stdout, *out, nil, forks[i].Ref(), forks[i].ID); err != nil {
+			if err := output.One(a.Stdout, *out, nil, forks[i].Ref(), forks[i].ID); err != nil {
 				return err
 			}
 		}

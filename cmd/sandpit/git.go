@@ -15,24 +15,25 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
-func newGit(a *app) *cobra.Command {
+func newGit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "git",
 		Short: "Clone repositories into sandboxes",
 		Args:  cobra.ArbitraryArgs,
-		RunE:  group,
+		RunE:  app.Group,
 	}
 	c.AddCommand(newGitClone(a))
 	return c
 }
 
-func newGitClone(a *app) *cobra.Command {
+func newGitClone(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "clone [flags] SANDBOX URL [PATH]",
 		Short: "Clone a repository into a directory of a sandbox, and print the directory",
@@ -45,7 +46,7 @@ it is in no record, and not in the repository. Programs that run in the sandbox 
 that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever sees.`,
 		Example: `  sandpit git clone lab https://github.com/octocat/Spoon-Knife
   pass show token | sandpit git clone --password-file - lab https://git.example.org/team/app.git src`,
-		Args: takes(2, 3), ValidArgsFunction: a.completeFirst,
+		Args: app.Takes(2, 3), ValidArgsFunction: a.CompleteFirst,
 	}
 	var branch, commit, username, file string
 	f := c.Flags()
@@ -68,7 +69,7 @@ that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever
 				return exit.Misuse(c, "the URL has a password in it, which others on this machine could read; give it by --username and --password-file")
 			}
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever
 			} else if _, err := os.Stat(file); err != nil {
 				return fault.Wrap(fault.NotFound, err, "%s cannot be read", file)
 			}
-			password, err := a.secretValue(ctx, "--password-file", "", file)
+			password, err := secretValue(ctx, a, "--password-file", "", file)
 			if err != nil {
 				return interrupt.Ended(ctx, err)
 			}
@@ -90,7 +91,7 @@ that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever
 		if err != nil {
 			return interrupt.Ended(ctx, err)
 		}
-		return output.One(a.stdout, *out, got, got.Path, got.Path)
+		return output.One(a.Stdout, *out, got, got.Path, got.Path)
 	}
 	return c
 }
@@ -150,7 +151,7 @@ func (r repository) reach(spec *v1.CreateSandbox) {
 }
 
 // clone clones the repository into the workspace of a sandbox.
-func (a *app) clone(ctx context.Context, cl *client.Client, id string, r repository) error {
+func clone(ctx context.Context, a *app.App, cl *client.Client, id string, r repository) error {
 	_, err := cl.GitClone(ctx, id, v1.GitClone{URL: r.address, Path: new(repoDir)})
 	if fault.Of(err) != fault.State && fault.Of(err) != fault.Exists {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/place"
 )
 
@@ -25,7 +26,7 @@ func TestHelp(t *testing.T) {
 	var walk func(path []string, c *cobra.Command)
 	walk = func(path []string, c *cobra.Command) {
 		var out bytes.Buffer
-		root := newRoot(&app{stdout: &out, stderr: &out, Finder: place.Finder{Getenv: func(string) string { return "" }}, version: "test"})
+		root := newRoot(&app.App{Stdout: &out, Stderr: &out, Finder: place.Finder{Getenv: func(string) string { return "" }}, Version: "test"})
 		root.SetArgs(append(path, "--help"))
 		if err := root.Execute(); err != nil {
 			t.Errorf("%v --help: %v", path, err)
@@ -37,7 +38,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	walk(nil, newRoot(&app{Finder: place.Finder{Getenv: func(string) string { return "" }}}))
+	walk(nil, newRoot(&app.App{Finder: place.Finder{Getenv: func(string) string { return "" }}}))
 
 	golden := filepath.Join("testdata", "help.golden")
 	if *update {

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
+	"sandpit.dev/cmd/sandpit/internal/login"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/internal/servers"
@@ -27,7 +29,7 @@ type serverInfo struct {
 	Whoami *v1.Whoami `json:"whoami"`
 }
 
-func newInfo(a *app) *cobra.Command {
+func newInfo(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "info [flags]",
 		Short: "Say what the server is and can do, and who you are to it",
@@ -35,7 +37,7 @@ func newInfo(a *app) *cobra.Command {
 each runtime cannot do here and why, what a sandbox gets and may have at most, and what your token may do.`,
 		Example: `  sandpit info
   sandpit info --format '{{.version}} {{.max.memory_mb}}'`,
-		Args: takes(0, 0),
+		Args: app.Takes(0, 0),
 	}
 	out := output.FormatFlag(c)
 	var by output.Template
@@ -45,22 +47,22 @@ each runtime cannot do here and why, what a sandbox gets and may have at most, a
 		if err != nil {
 			return err
 		}
-		who, err := a.askWho(c.Context(), p)
+		who, err := login.AskWho(c.Context(), a, p)
 		if err != nil {
 			return err
 		}
-		info, err := a.clientOf(p).Info(c.Context())
+		info, err := a.ClientOf(p).Info(c.Context())
 		if err != nil {
 			return err
 		}
 		all := serverInfo{p.URL, info, who}
 		switch {
 		case by.Given():
-			return by.Write(a.stdout, all)
+			return by.Write(a.Stdout, all)
 		case out.IsData():
-			return output.Data(a.stdout, *out, all)
+			return output.Data(a.Stdout, *out, all)
 		}
-		return writeInfo(a.stdout, p, all, time.Now())
+		return writeInfo(a.Stdout, p, all, time.Now())
 	}
 	return c
 }

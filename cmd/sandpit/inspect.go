@@ -7,10 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newInspect(a *app) *cobra.Command {
+func newInspect(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect [flags] SANDBOX...",
 		Short: "Show all that is known of sandboxes, as JSON, YAML or by a template",
@@ -19,14 +20,14 @@ the fields of the JSON, and prints each sandbox on a line of its own.`,
 		Example: `  sandpit inspect web
   sandpit inspect web -o yaml
   sandpit inspect web -f '{{.status}}\t{{.memory_mb}}\t{{json .metadata}}'`,
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeAll,
+		Args:              app.Takes(1, -1),
+		ValidArgsFunction: a.CompleteAll,
 	}
 	out := output.FormatsFlag(c, output.AsJSON, output.AsJSON, output.AsYAML)
 	var by output.Template
 	c.Flags().VarP(&by, "format", "f", "print each with this template, such as '{{.id}} {{.status}}'")
 	c.RunE = func(c *cobra.Command, refs []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -36,14 +37,14 @@ the fields of the JSON, and prints each sandbox on a line of its own.`,
 			s, err := cl.Get(c.Context(), ref)
 			if err != nil {
 				if last != nil {
-					a.say(last)
+					a.Say(last)
 				}
 				last = err
 				continue
 			}
 			found = append(found, s)
 			if by.Given() {
-				if err := by.Write(a.stdout, s); err != nil {
+				if err := by.Write(a.Stdout, s); err != nil {
 					return err
 				}
 			}
@@ -51,9 +52,9 @@ the fields of the JSON, and prints each sandbox on a line of its own.`,
 		switch {
 		case by.Given() || len(found) == 0:
 		case len(refs) == 1:
-			err = output.Data(a.stdout, *out, found[0])
+			err = output.Data(a.Stdout, *out, found[0])
 		default:
-			err = output.Data(a.stdout, *out, found)
+			err = output.Data(a.Stdout, *out, found)
 		}
 		if err != nil {
 			return err

@@ -15,11 +15,12 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 )
 
-func newLogs(a *app) *cobra.Command {
+func newLogs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "logs [flags] SANDBOX [PROCESS]",
 		Short: "Show what a process wrote, or all of a sandbox",
@@ -33,8 +34,10 @@ id; with -f then what those that run and those that are started from now on writ
   sandpit logs web last
   sandpit logs -f -n 5 web
   sandpit logs -n 20 --stream stderr web p1q2r3s4t5u6v7w8`,
-		Args:              takes(1, 2),
-		ValidArgsFunction: a.completeProcess,
+		Args: app.Takes(1, 2),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeProcess(a, c, args, typed)
+		},
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "go on until the process ends")
 	lines := c.Flags().IntP("tail", "n", -1, "only so many lines of what there is already, of each process; -1: all")
@@ -49,21 +52,21 @@ id; with -f then what those that run and those that are started from now on writ
 		if *lines < -1 {
 			return exit.Misuse(c, "--tail is %d, and less than -1", *lines)
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		if len(args) == 1 {
-			all := &allLogs{app: a, cl: cl, ref: args[0], only: *stream, lines: *lines, follow: *follow}
+			all := &allLogs{App: a, cl: cl, ref: args[0], only: *stream, lines: *lines, follow: *follow}
 			return interrupt.Ended(ctx, all.show(ctx))
 		}
 		p, err := openProcess(ctx, cl, args[0], args[1])
 		if err != nil {
 			return interrupt.Ended(ctx, err)
 		}
-		l := &logs{app: a, process: p, only: *stream}
+		l := &logs{App: a, process: p, only: *stream}
 		return interrupt.Ended(ctx, l.from(ctx, *lines, *follow))
 	}
 	return c
@@ -71,7 +74,7 @@ id; with -f then what those that run and those that are started from now on writ
 
 // logs is output that is being shown.
 type logs struct {
-	*app
+	*app.App
 	process *client.Process
 	only    string // the stream; empty: both
 	cursor  int64
@@ -122,12 +125,12 @@ func (l *logs) wants(out client.Output) bool {
 func (l *logs) write(out client.Output) error {
 	switch {
 	case out.Gap != nil:
-		l.warn("output is missing here (%s): %s", missing(out.Gap), out.Gap.Why)
+		l.Warn("output is missing here (%s): %s", missing(out.Gap), out.Gap.Why)
 	case out.Exit != nil || !l.wants(out):
 	default:
-		w := cmp.Or(l.out, l.stdout)
+		w := cmp.Or(l.out, l.Stdout)
 		if out.Stderr {
-			w = cmp.Or(l.err, l.stderr)
+			w = cmp.Or(l.err, l.Stderr)
 		}
 		_, err := w.Write(out.Data)
 		if interrupt.PipeBroken(err) { // nobody reads us, and the signal is on its way

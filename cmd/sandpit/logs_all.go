@@ -14,6 +14,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/fault"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // allLogs are the outputs of all processes of a sandbox.
 type allLogs struct {
-	*app
+	*app.App
 	cl     *client.Client
 	ref    string
 	only   string // the stream; empty: both
@@ -77,7 +78,7 @@ func (all *allLogs) goOn(ctx context.Context, seen map[string]bool, running []*v
 			default:
 				if !all.left {
 					all.left = true
-					all.warn("more than %d processes run; the others are not followed: name one", maxFollowed)
+					all.Warn("more than %d processes run; the others are not followed: name one", maxFollowed)
 				}
 				continue
 			}
@@ -125,8 +126,8 @@ func (all *allLogs) others(ctx context.Context, seen map[string]bool) (found []*
 // passed over.
 func (all *allLogs) one(ctx context.Context, id string, lines int, follow bool) error {
 	before := []byte(id[:min(len(id), shownID)] + "  ")
-	out, errs := &prefixed{to: all.stdout, mu: &all.mu, before: before}, &prefixed{to: all.stderr, mu: &all.mu, before: before}
-	l := &logs{app: all.app, process: all.cl.OpenProcess(all.ref, id), only: all.only, out: out, err: errs}
+	out, errs := &prefixed{to: all.Stdout, mu: &all.mu, before: before}, &prefixed{to: all.Stderr, mu: &all.mu, before: before}
+	l := &logs{App: all.App, process: all.cl.OpenProcess(all.ref, id), only: all.only, out: out, err: errs}
 	err := l.from(ctx, lines, follow)
 	if fault.Is(err, fault.NotFound) {
 		err = nil

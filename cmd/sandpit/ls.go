@@ -15,16 +15,14 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/usage"
 	"sandpit.dev/fault"
 )
 
-// listPage is how many sandboxes are asked for at once.
-const listPage = 200
-
-func newLs(a *app) *cobra.Command {
+func newLs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "ls [flags]",
 		Aliases: []string{"list"},
@@ -36,7 +34,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 		Example: `  sandpit ls --filter status=stopped --filter status=failed
   sandpit rm $(sandpit ls -q --filter name=test-)
   sandpit ls --format '{{.id}}\t{{.status}}'`,
-		Args: takes(0, 0),
+		Args: app.Takes(0, 0),
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that are stopped, archived or failed")
 	labels := flags.Pairs{}
@@ -46,11 +44,11 @@ id. Several statuses are one or the other; of others all have to hold.`,
 	_ = c.RegisterFlagCompletionFunc("filter", cobra.FixedCompletions(filterNames(), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.Value(), Limit: listPage}
+		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.Value(), Limit: app.ListPage}
 		for name, value := range only.labels {
 			labels[name] = value
 			q.Metadata = labels
@@ -76,7 +74,7 @@ id. Several statuses are one or the other; of others all have to hold.`,
 				uses[l.Items[n].ID] = &l.Items[n]
 			}
 		}
-		return output.List(a.stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, output.Columns[*v1.Sandbox]{
+		return output.List(a.Stdout, how, found, func(s *v1.Sandbox) string { return s.ID }, output.Columns[*v1.Sandbox]{
 			Head: []string{"NAME", "ID", "STATUS", "IMAGE", "CPU", "MEMORY", "CREATED", "ACTIVE"},
 			Row: func(s *v1.Sandbox, now time.Time) []string {
 				status := s.Status

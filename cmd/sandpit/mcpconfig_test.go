@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/mcpfile"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
@@ -46,7 +47,7 @@ func newWritten(t *testing.T, old string) *written {
 func (w *written) write(args ...string) error {
 	w.said.Reset()
 	env := map[string]string{"HOME": w.home, "SANDPIT_URL": "http://box.example:8080", "SANDPIT_TOKEN": "spt_secret"}
-	root := newRoot(&app{stdout: &w.said, stderr: &w.said, Finder: place.Finder{Getenv: func(name string) string { return env[name] }}, version: "test"})
+	root := newRoot(&app.App{Stdout: &w.said, Stderr: &w.said, Finder: place.Finder{Getenv: func(name string) string { return env[name] }}, Version: "test"})
 	root.SetArgs(append([]string{"mcp", "config", "--client", "cursor", "--write"}, args...))
 	return root.Execute()
 }

@@ -10,12 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/browser"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newOpen(a *app) *cobra.Command {
+func newOpen(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "open [flags] SANDBOX PORT",
 		Short: "Show what a port serves over HTTP in this machine's browser",
@@ -24,18 +25,18 @@ BROWSER, or what the system opens pages with. Where there is none, the link is p
 expires; other users of this machine may see it among the processes for a moment.`,
 		Example: `  sandpit exec --detach web -- python3 -m http.server 8000
   sandpit open web 8000`,
-		Args:              takes(2, 2),
-		ValidArgsFunction: a.completePort,
+		Args:              app.Takes(2, 2),
+		ValidArgsFunction: a.CompletePort,
 	}
 	var expires flags.Period
 	c.Flags().Var(&expires, "expires", "how long the link is good, at most 30d (default 1h)")
 	byPath := c.Flags().Bool("path", false, "open the form by path, where the preview's own host name cannot be reached")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, cl, err := a.preview(c, args[0], args[1], &expires)
+		p, cl, err := preview(a, c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
-		a.warnSilent(c.Context(), cl, args[0], p.Port)
+		warnSilent(c.Context(), a, cl, args[0], p.Port)
 		link := p.URL
 		if *byPath {
 			link = p.PathURL
@@ -43,14 +44,14 @@ expires; other users of this machine may see it among the processes for a moment
 		err = browser.Open(runtime.GOOS, a.Getenv, link)
 		switch {
 		case err == nil:
-			a.warn("port %d of %s is open in the browser", p.Port, args[0])
+			a.Warn("port %d of %s is open in the browser", p.Port, args[0])
 			return nil
 		case errors.Is(err, browser.ErrNone):
-			a.warn("there is no browser here; the link is good until %s", p.ExpiresAt.Local().Format("15:04"))
+			a.Warn("there is no browser here; the link is good until %s", p.ExpiresAt.Local().Format("15:04"))
 		default:
-			a.warn("the browser does not open it: %v", err)
+			a.Warn("the browser does not open it: %v", err)
 		}
-		_, err = fmt.Fprintln(a.stdout, output.Printable(link))
+		_, err = fmt.Fprintln(a.Stdout, output.Printable(link))
 		return err
 	}
 	return c

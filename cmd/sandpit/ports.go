@@ -21,24 +21,25 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
-func newPorts(a *app) *cobra.Command {
+func newPorts(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ports [flags] SANDBOX",
 		Short: "List what listens in a sandbox",
 		Long: `List what listens in a sandbox: the port, the address that it is bound to, and the process. The URL is
 private; "sandpit preview" makes a link that others can open.`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	how := output.ListFlags(c, "ports only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -47,9 +48,9 @@ private; "sandpit preview" makes a link that others can open.`,
 			return err
 		}
 		if l.Truncated {
-			a.warn("there is more than could be listed")
+			a.Warn("there is more than could be listed")
 		}
-		return output.List(a.stdout, how, l.Items, func(p v1.Port) string { return strconv.Itoa(p.Port) }, output.Columns[v1.Port]{
+		return output.List(a.Stdout, how, l.Items, func(p v1.Port) string { return strconv.Itoa(p.Port) }, output.Columns[v1.Port]{
 			Head: []string{"PORT", "PROTOCOL", "ADDRESS", "PID", "COMMAND", "USER", "URL"},
 			Row: func(p v1.Port, _ time.Time) []string {
 				pid := ""
@@ -74,12 +75,12 @@ func portOf(c *cobra.Command, s string) (int, error) {
 }
 
 // preview makes a link to a port.
-func (a *app) preview(c *cobra.Command, ref, text string, expires *flags.Period) (*v1.Preview, *client.Client, error) {
+func preview(a *app.App, c *cobra.Command, ref, text string, expires *flags.Period) (*v1.Preview, *client.Client, error) {
 	port, err := portOf(c, text)
 	if err != nil {
 		return nil, nil, err
 	}
-	cl, err := a.client()
+	cl, err := a.Client()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,17 +89,17 @@ func (a *app) preview(c *cobra.Command, ref, text string, expires *flags.Period)
 }
 
 // warnSilent warns where nothing listens on a port.
-func (a *app) warnSilent(ctx context.Context, cl *client.Client, ref string, port int) {
+func warnSilent(ctx context.Context, a *app.App, cl *client.Client, ref string, port int) {
 	l, err := cl.Ports(ctx, ref)
 	switch {
 	case fault.Is(err, fault.State):
-		a.warn("nothing answers there yet: %s", fault.As(err).Message)
+		a.Warn("nothing answers there yet: %s", fault.As(err).Message)
 	case err == nil && !l.Truncated && !slices.ContainsFunc(l.Items, func(p v1.Port) bool { return p.Port == port }):
-		a.warn("nothing listens on port %d of %s yet", port, ref)
+		a.Warn("nothing listens on port %d of %s yet", port, ref)
 	}
 }
 
-func newPreview(a *app) *cobra.Command {
+func newPreview(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "preview [flags] SANDBOX PORT",
 		Short: "Make a link to what a port serves over HTTP",
@@ -106,33 +107,33 @@ func newPreview(a *app) *cobra.Command {
 expires or the sandbox is deleted. Nothing needs to listen there yet.`,
 		Example: `  sandpit exec --detach web -- python3 -m http.server 8000
   sandpit preview web 8000 --expires 1d`,
-		Args:              takes(2, 2),
-		ValidArgsFunction: a.completePort,
+		Args:              app.Takes(2, 2),
+		ValidArgsFunction: a.CompletePort,
 	}
 	var expires flags.Period
 	c.Flags().Var(&expires, "expires", "how long it is good, at most 30d (default 1h)")
 	byPath := c.Flags().Bool("path", false, "print the form by path, for clients that cannot reach the preview's own host name")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		p, cl, err := a.preview(c, args[0], args[1], &expires)
+		p, cl, err := preview(a, c, args[0], args[1], &expires)
 		if err != nil {
 			return err
 		}
 		switch {
 		case out.IsData():
-			return output.Data(a.stdout, *out, p)
+			return output.Data(a.Stdout, *out, p)
 		case *byPath:
-			_, err = fmt.Fprintln(a.stdout, p.PathURL)
+			_, err = fmt.Fprintln(a.Stdout, p.PathURL)
 		default:
-			_, err = fmt.Fprintln(a.stdout, p.URL)
+			_, err = fmt.Fprintln(a.Stdout, p.URL)
 		}
-		a.warnSilent(c.Context(), cl, args[0], p.Port)
+		warnSilent(c.Context(), a, cl, args[0], p.Port)
 		return err
 	}
 	return c
 }
 
-func newForward(a *app) *cobra.Command {
+func newForward(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward [flags] SANDBOX [LOCAL:]REMOTE...",
 		Short: "Forward local ports to ports in a sandbox",
@@ -140,8 +141,8 @@ func newForward(a *app) *cobra.Command {
 databases, debuggers, HTTP. LOCAL is REMOTE where it is left out; 0 takes a free port.`,
 		Example: `  sandpit forward web 8000
   sandpit forward web 15432:5432 9229`,
-		Args:              takes(2, -1),
-		ValidArgsFunction: a.completePort,
+		Args:              app.Takes(2, -1),
+		ValidArgsFunction: a.CompletePort,
 	}
 	address := c.Flags().String("address", "127.0.0.1", "local address to listen on")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -153,7 +154,7 @@ databases, debuggers, HTTP. LOCAL is REMOTE where it is left out; 0 takes a free
 			}
 			pairs = append(pairs, f)
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -163,7 +164,7 @@ databases, debuggers, HTTP. LOCAL is REMOTE where it is left out; 0 takes a free
 		if _, err := cl.Get(ctx, args[0]); err != nil {
 			return err
 		}
-		return a.forward(ctx, cl, args[0], *address, pairs)
+		return forward(ctx, a, cl, args[0], *address, pairs)
 	}
 	return c
 }
@@ -188,7 +189,7 @@ func parseForward(c *cobra.Command, s string) (f forwarded, err error) {
 
 // forward listens on every pair's local port and carries connections, until ctx
 // is done.
-func (a *app) forward(ctx context.Context, cl *client.Client, ref, address string, pairs []forwarded) error {
+func forward(ctx context.Context, a *app.App, cl *client.Client, ref, address string, pairs []forwarded) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -201,10 +202,10 @@ func (a *app) forward(ctx context.Context, cl *client.Client, ref, address strin
 				WithRemedy("choose another local port: sandpit forward %s 0:%d", ref, f.remote)
 		}
 		context.AfterFunc(ctx, func() { _ = l.Close() })
-		if _, err := fmt.Fprintf(a.stdout, "%s -> %s:%d\n", l.Addr(), ref, f.remote); err != nil {
+		if _, err := fmt.Fprintf(a.Stdout, "%s -> %s:%d\n", l.Addr(), ref, f.remote); err != nil {
 			return err
 		}
-		wg.Go(func() { failed <- a.accept(ctx, &wg, l, cl, ref, f.remote) })
+		wg.Go(func() { failed <- accept(ctx, a, &wg, l, cl, ref, f.remote) })
 	}
 	select {
 	case err := <-failed:
@@ -215,7 +216,7 @@ func (a *app) forward(ctx context.Context, cl *client.Client, ref, address strin
 }
 
 // accept carries what connects to a listener.
-func (a *app) accept(ctx context.Context, wg *sync.WaitGroup, l net.Listener, cl *client.Client, ref string, port int) error {
+func accept(ctx context.Context, a *app.App, wg *sync.WaitGroup, l net.Listener, cl *client.Client, ref string, port int) error {
 	for {
 		nc, err := l.Accept()
 		if err != nil {
@@ -227,7 +228,7 @@ func (a *app) accept(ctx context.Context, wg *sync.WaitGroup, l net.Listener, cl
 		wg.Go(func() {
 			defer nc.Close() // and not before what it says: whoever is cut off may end us at once
 			if err := carry(ctx, nc.(*net.TCPConn), cl, ref, port); err != nil && ctx.Err() == nil {
-				a.warn("%s", shownError(err))
+				a.Warn("%s", shownError(err))
 			}
 		})
 	}

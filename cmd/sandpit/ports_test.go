@@ -3,10 +3,14 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"sandpit.dev/cmd/sandpit/internal/app"
+)
 
 func TestParseForward(t *testing.T) {
-	c := newForward(&app{})
+	c := newForward(&app.App{})
 	for arg, want := range map[string]forwarded{
 		"8000": {8000, 8000}, "9000:8000": {9000, 8000}, "0:8000": {0, 8000}, "65535:1": {65535, 1},
 	} {

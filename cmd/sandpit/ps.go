@@ -14,13 +14,14 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
-func newPs(a *app) *cobra.Command {
+func newPs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ps [flags] SANDBOX",
 		Short: "List a sandbox's processes",
@@ -32,14 +33,14 @@ remembered. A process here is a command that was started from outside, with all 
 			if len(args) == 0 {
 				return exit.Misuse(c, "no sandbox is named, whose processes to list: sandpit ps SANDBOX; sandpit ls lists the sandboxes")
 			}
-			return takes(1, 1)(c, args)
+			return app.Takes(1, 1)(c, args)
 		},
-		ValidArgsFunction: a.completeFirst,
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -47,7 +48,7 @@ remembered. A process here is a command that was started from outside, with all 
 		if err != nil {
 			return err
 		}
-		return output.List(a.stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, output.Columns[*v1.Process]{
+		return output.List(a.Stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, output.Columns[*v1.Process]{
 			Head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"},
 			Row: func(p *v1.Process, now time.Time) []string {
 				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, output.Ago(now, &p.StartedAt), shortCommand(p)}
@@ -82,15 +83,15 @@ func shortCommand(p *v1.Process) string {
 }
 
 // completeProcess completes the name of a sandbox, then ids of its processes.
-func (a *app) completeProcess(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func completeProcess(a *app.App, c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return a.completeFirst(c, args, typed)
+		return a.CompleteFirst(c, args, typed)
 	}
-	cl, err := a.client()
+	cl, err := a.Client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), app.CompleteTimeout)
 	defer cancel()
 	ids := []string{lastProcess}
 	for p, err := range cl.ListProcesses(ctx, args[0], client.ProcessQuery{Newest: true}) {
@@ -138,7 +139,7 @@ func openProcess(ctx context.Context, cl *client.Client, ref, name string) (*cli
 		WithRemedy("sandpit ps -a %s lists all; last is the one that was started last", ref)
 }
 
-func newWait(a *app) *cobra.Command {
+func newWait(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wait [flags] SANDBOX PROCESS...",
 		Short: "Wait until processes of a sandbox have ended, and print their statuses",
@@ -146,12 +147,14 @@ func newWait(a *app) *cobra.Command {
 arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 0 whatever theirs are.`,
 		Example: `  sandpit exec --detach web -- make test
   sandpit wait web last`,
-		Args:              takes(2, -1),
-		ValidArgsFunction: a.completeProcess,
+		Args: app.Takes(2, -1),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeProcess(a, c, args, typed)
+		},
 	}
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -176,20 +179,20 @@ arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 
 				if rec.ExitCode != nil {
 					status = strconv.Itoa(*rec.ExitCode)
 				}
-				if _, err := fmt.Fprintln(a.stdout, status); err != nil {
+				if _, err := fmt.Fprintln(a.Stdout, status); err != nil {
 					return err
 				}
 			}
 		}
 		if out.IsData() {
-			return output.Data(a.stdout, *out, ended)
+			return output.Data(a.Stdout, *out, ended)
 		}
 		return nil
 	}
 	return c
 }
 
-func newKill(a *app) *cobra.Command {
+func newKill(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "kill [flags] SANDBOX {PROCESS... | --all}",
 		Short: "Kill processes of a sandbox, or send them a signal",
@@ -202,8 +205,10 @@ Its files stay. It works where no more process can be started, as after a fork b
 		Example: `  sandpit kill web p1q2r3s4t5u6v7w8
   sandpit kill --all web
   sandpit kill -s INT web $(sandpit ps -q web)`,
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeProcess,
+		Args: app.Takes(1, -1),
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completeProcess(a, c, args, typed)
+		},
 	}
 	all := c.Flags().Bool("all", false, "kill all that runs in the sandbox")
 	signal := c.Flags().StringP("signal", "s", "", "send this signal instead, by name or number")
@@ -218,7 +223,7 @@ Its files stay. It works where no more process can be started, as after a fork b
 		if *tree && *signal == "" {
 			return exit.Misuse(c, "--tree is for --signal; a kill always reaches all that a process started")
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -236,7 +241,7 @@ Its files stay. It works where no more process can be started, as after a fork b
 				err = p.Kill(c.Context())
 			}
 			if err != nil && last != nil {
-				a.say(last)
+				a.Say(last)
 			}
 			if err != nil {
 				last = err

@@ -10,23 +10,24 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
-func newRm(a *app) *cobra.Command {
+func newRm(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm [flags] SANDBOX...",
 		Short: "Delete sandboxes and all that is in them",
 		Long: `Delete sandboxes and all that is in them. Snapshots that have a name stay, as do volumes. One that runs or
 is paused is deleted only with -f, which also takes one that does not exist for a success. The names of those
 that were deleted are printed.`,
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeAll,
+		Args:              app.Takes(1, -1),
+		ValidArgsFunction: a.CompleteAll,
 	}
 	force := c.Flags().BoolP("force", "f", false, "also those that run; no complaint about those that do not exist")
 	c.RunE = func(c *cobra.Command, refs []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -35,10 +36,10 @@ that were deleted are printed.`,
 			err := remove(c.Context(), cl, ref, *force)
 			switch {
 			case err == nil:
-				fmt.Fprintln(a.stdout, output.Printable(ref))
+				fmt.Fprintln(a.Stdout, output.Printable(ref))
 			case *force && fault.Is(err, fault.NotFound):
 			case last != nil:
-				a.say(last)
+				a.Say(last)
 				last = err
 			default:
 				last = err

@@ -4,19 +4,30 @@
 package main
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/audits"
 	"sandpit.dev/cmd/sandpit/internal/certs"
-	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/copying"
 	"sandpit.dev/cmd/sandpit/internal/fleet"
-	"sandpit.dev/cmd/sandpit/internal/output"
+	"sandpit.dev/cmd/sandpit/internal/images"
+	"sandpit.dev/cmd/sandpit/internal/login"
+	"sandpit.dev/cmd/sandpit/internal/mcp"
+	"sandpit.dev/cmd/sandpit/internal/network"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/cmd/sandpit/internal/projects"
+	"sandpit.dev/cmd/sandpit/internal/server"
 	"sandpit.dev/cmd/sandpit/internal/settings"
+	"sandpit.dev/cmd/sandpit/internal/skills"
+	"sandpit.dev/cmd/sandpit/internal/snapshots"
 	"sandpit.dev/cmd/sandpit/internal/usage"
+	"sandpit.dev/cmd/sandpit/internal/volumes"
 )
 
 // Groups of the list of commands.
@@ -28,7 +39,7 @@ const (
 )
 
 // newRoot is the list of commands: a new one is a line here.
-func newRoot(a *app) *cobra.Command {
+func newRoot(a *app.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sandpit",
 		Short: "Persistent, isolated Linux sandboxes for AI agents, on your own machine",
@@ -47,24 +58,26 @@ output was cut off. After an interrupt it is 130, after another signal 128 and i
 
 With -o json an error is a line of JSON on standard error: {"error": {"code", "message", "remedy", "fields"}}.`,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          group,
+		RunE:          app.Group,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       a.versionLine(),
+		Version:       versionLine(a),
 
 		SuggestionsMinimumDistance: 2,
 	}
 	root.Flags().BoolP("version", "v", false, "print the version of this program")
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	root.PersistentFlags().Var((*place.Flag)(&a.Server), "server", "speak to this server: a kept one's name, a URL, or local")
-	_ = root.RegisterFlagCompletionFunc("server", a.completeServer)
+	_ = root.RegisterFlagCompletionFunc("server", func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return login.CompleteServer(a, c, args, typed)
+	})
 	root.PersistentPreRunE = func(c *cobra.Command, _ []string) error {
-		a.choose(c)
-		return a.takesServer(c)
+		a.Choose(c)
+		return login.TakesServer(a, c)
 	}
-	root.SetFlagErrorFunc(flagMistake)
+	root.SetFlagErrorFunc(app.FlagMistake)
 	root.AddGroup(
 		&cobra.Group{ID: groupSandbox, Title: "Sandboxes:"},
 		&cobra.Group{ID: groupTime, Title: "Snapshots and volumes:"},
@@ -78,29 +91,31 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), newCp(a), newGit(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), copying.New(a), newGit(a),
 		newPorts(a), newPreview(a), newOpen(a), newForward(a),
-		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), newNetwork(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
-	add(groupTime, newSnapshot(a), newRollback(a), newFork(a), newDiff(a), newReset(a), newVolume(a), listOf("snapshots", newSnapshot(a), newSnapshotLs(a)), listOf("volumes", newVolume(a), newVolumeLs(a)))
-	add(groupAgents, newMCP(a), newConnect(a), newSkill(a), listOf("skills", newSkill(a), newSkillLs(a)), newToken(a))
-	add(groupServer, newUp(a), newDown(a), newServe(a), newLogin(a), newLogout(a), newWhoami(a), newInfo(a), newServer(a), newImage(a), newTemplate(a), listOf("templates", newTemplate(a), a.templates().Ls()), listOf("images", newImage(a), newImageLs(a)), settings.New(a.settings()), fleet.New(fleet.App{Client: a.client, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), projects.New(a.projects()), projects.Limits(a.projects()), usage.New(a.usage()), usage.NewStats(a.usage()), usage.NewTop(a.usage()),
-		audits.New(audits.App{Client: a.client, In: a.stdin, Out: a.stdout, Err: a.stderr, Takes: takes, Group: group}), newBackup(a), newRestore(a), certs.New(certs.App{Out: a.stdout, Takes: takes, Group: group}), newDoctor(a), newBench(a), newVersion(a))
+		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), network.New(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
+	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
+	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))
+	add(groupServer, server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
+		return create(ctx, a, cl, r)
+	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
+		audits.New(audits.App{Client: a.Client, In: a.Stdin, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), newBackup(a), server.NewRestore(a), certs.New(certs.App{Out: a.Stdout, Takes: app.Takes, Group: app.Group}), server.NewDoctor(a), server.NewBench(a), newVersion(a))
 	return root
 }
 
-// settings is what the commands about settings need.
-func (a *app) settings() settings.App {
-	return settings.App{Client: a.client, Out: a.stdout, Takes: takes, Group: group, Soon: a.soon}
+// settingCommands is what the commands about settings need.
+func settingCommands(a *app.App) settings.App {
+	return settings.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes, Group: app.Group, Soon: a.Soon}
 }
 
-// usage is what the commands about usage need.
-func (a *app) usage() usage.App {
-	return usage.App{Client: a.client, Out: a.stdout, Takes: takes}
+// usageCommands is what the commands about usage need.
+func usageCommands(a *app.App) usage.App {
+	return usage.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes}
 }
 
-// projects is what the commands about projects need.
-func (a *app) projects() projects.App {
-	return projects.App{Client: a.client, Out: a.stdout, Takes: takes, Group: group, Each: a.eachName, Soon: a.soon}
+// projectCommands is what the commands about projects need.
+func projectCommands(a *app.App) projects.App {
+	return projects.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes, Group: app.Group, Each: a.EachName, Soon: a.Soon}
 }
 
 // listOf returns the command that lists a group's things by their plural. It has the group's
@@ -113,41 +128,4 @@ func listOf(plural string, group, ls *cobra.Command) *cobra.Command {
 		ls.AddCommand(c)
 	}
 	return ls
-}
-
-// group is what a command does that only holds others: it shows them, and
-// refuses what is none of them.
-func group(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return c.Help()
-	}
-	if err := synonymous(c, args); err != nil {
-		return err
-	}
-	c.SuggestionsMinimumDistance = c.Root().SuggestionsMinimumDistance
-	near := c.SuggestionsFor(args[0])
-	if len(near) == 0 {
-		return exit.Misuse(c, "there is no command %q", c.CommandPath()+" "+args[0])
-	}
-	return exit.Misuse(c, "there is no command %q; did you mean %s?", c.CommandPath()+" "+args[0], strings.Join(near, " or "))
-}
-
-// takes checks how many arguments there are; most -1: any number.
-func takes(least, most int) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) >= least && (most < 0 || len(args) <= most) {
-			return nil
-		}
-		return exit.Misuse(c, "%s: it was given %s; the usage is: %s", c.CommandPath(), output.Plural(len(args), "argument"), c.UseLine())
-	}
-}
-
-// namedByFlag refuses arguments, of which one is likely the name of what is to be made.
-func namedByFlag(what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return exit.Misuse(c, "a %s is named by a flag: %s --name %s", what, c.CommandPath(), args[0])
-		}
-		return takes(0, 0)(c, args)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
@@ -23,7 +24,7 @@ const (
 	deleteBound        = 30 * time.Second
 )
 
-func newRun(a *app) *cobra.Command {
+func newRun(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [flags] [--] CMD [ARG]... | run [flags] -c TEXT",
 		Short: "Run a command in a new sandbox, and delete that afterwards",
@@ -41,8 +42,8 @@ CMD, -c and standard input are as with sandpit exec.`,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		Args:                  cobra.ArbitraryArgs,
 	}
-	made := a.makingFlags(c)
-	m := a.commandFlags(c, false)
+	made := makingFlags(a, c)
+	m := commandFlags(a, c, false)
 	keep := c.Flags().Bool("keep", false, "keep the sandbox")
 	repo := c.Flags().String("repo", "", "clone this repository into /workspace/repo before the command begins")
 	out := output.FormatFlag(c)
@@ -51,7 +52,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 			return err
 		}
 		ctx := c.Context()
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return exit.Own(err)
 		}
@@ -73,19 +74,19 @@ CMD, -c and standard input are as with sandpit exec.`,
 		if throwaway && spec.IdleTimeoutSeconds == nil && spec.RetentionSeconds == nil {
 			spec.IdleTimeoutSeconds, spec.RetentionSeconds = new(int64(throwawayIdle)), new(int64(throwawayRetention))
 		}
-		s, _, err := a.create(ctx, cl, spec)
+		s, _, err := create(ctx, a, cl, spec)
 		if err != nil {
 			return exit.Own(err)
 		}
-		a.tellDiffers(s)
+		tellDiffers(a, s)
 		switch {
 		case throwaway:
-			defer a.throwAway(ctx, cl, s.ID)
+			defer throwAway(ctx, a, cl, s.ID)
 		case spec.Key == nil:
-			a.warn("the sandbox is %s", s.ID)
+			a.Warn("the sandbox is %s", s.ID)
 		}
 		if from != nil {
-			if err := a.clone(ctx, cl, s.ID, *from); err != nil {
+			if err := clone(ctx, a, cl, s.ID, *from); err != nil {
 				return exit.Own(err)
 			}
 		}
@@ -94,7 +95,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 			if throwaway {
 				m.leave = []byte{} // whoever left it would find nothing again
 			}
-			return a.atTerminal(ctx, cl, s.ID, m)
+			return atTerminal(ctx, a, cl, s.ID, m)
 		case out.IsData():
 			return m.collect(ctx, a, cl, s.ID, r, *out)
 		}
@@ -104,7 +105,7 @@ CMD, -c and standard input are as with sandpit exec.`,
 }
 
 // throwAway deletes a sandbox, also after an interrupt.
-func (a *app) throwAway(ctx context.Context, cl *client.Client, id string) {
+func throwAway(ctx context.Context, a *app.App, cl *client.Client, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteBound)
 	defer cancel()
 	err := cl.Delete(ctx, id)
@@ -114,5 +115,5 @@ func (a *app) throwAway(ctx context.Context, cl *client.Client, id string) {
 	if e, ok := errors.AsType[*fault.Error](err); ok && e.Remedy == "" {
 		_ = e.WithRemedy("delete it with: sandpit rm %s", id)
 	}
-	a.say(err)
+	a.Say(err)
 }

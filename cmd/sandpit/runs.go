@@ -15,33 +15,34 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newRuns(a *app) *cobra.Command {
+func newRuns(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "runs",
 		Short: "Start, follow and cancel batches of commands, and get their artifacts",
 		Long: `Start, follow and cancel runs: batches of commands that go on whoever goes away, also after a restart of the
 server. Files under /artifacts are copied out after each run and kept for some days.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: group,
+		RunE: app.Group,
 	}
 	c.AddCommand(newRunsStart(a), newRunsLs(a), newRunsShow(a), newRunsFollow(a), newRunsCancel(a), newRunsArtifacts(a))
 	return c
 }
 
-func newRunsStart(a *app) *cobra.Command {
+func newRunsStart(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "start [flags] SANDBOX COMMAND...",
 		Short: "Start a run of shell commands and print its id; a sandbox by a new key is made",
 		Example: `  sandpit runs start box 'pip install -r requirements.txt' 'pytest > /artifacts/report.txt'
   sandpit runs start --follow box 'make test'`,
-		Args:              takes(2, -1),
-		ValidArgsFunction: a.completeAll,
+		Args:              app.Takes(2, -1),
+		ValidArgsFunction: a.CompleteAll,
 	}
 	var r v1.StartRun
 	var root bool
@@ -61,7 +62,7 @@ func newRunsStart(a *app) *cobra.Command {
 			r.AsUser = &user
 		}
 		r.TTLSeconds = ttl.Seconds()
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -70,22 +71,22 @@ func newRunsStart(a *app) *cobra.Command {
 			return err
 		}
 		if *follow {
-			return a.followRun(c.Context(), cl, run.RunID)
+			return followRun(c.Context(), a, cl, run.RunID)
 		}
-		_, err = fmt.Fprintln(a.stdout, run.RunID)
+		_, err = fmt.Fprintln(a.Stdout, run.RunID)
 		return err
 	}
 	return c
 }
 
-func newRunsLs(a *app) *cobra.Command {
+func newRunsLs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "ls [flags] [SANDBOX]", Aliases: []string{"list"}, Short: "List runs, newest first", Args: takes(0, 1), ValidArgsFunction: a.completeAll,
+		Use: "ls [flags] [SANDBOX]", Aliases: []string{"list"}, Short: "List runs, newest first", Args: app.Takes(0, 1), ValidArgsFunction: a.CompleteAll,
 	}
 	most := c.Flags().IntP("limit", "n", 50, "at most so many")
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func newRunsLs(a *app) *cobra.Command {
 			}
 			found = append(found, *r)
 		}
-		return output.List(a.stdout, how, found, func(r v1.Run) string { return r.RunID }, output.Columns[v1.Run]{
+		return output.List(a.Stdout, how, found, func(r v1.Run) string { return r.RunID }, output.Columns[v1.Run]{
 			Head: []string{"ID", "SANDBOX", "STATE", "ARTIFACTS", "CREATED"},
 			Row: func(r v1.Run, now time.Time) []string {
 				return []string{r.RunID, r.Identifier, r.State, strconv.Itoa(len(r.Artifacts)), output.Ago(now, &r.CreatedAt)}
@@ -113,13 +114,13 @@ func newRunsLs(a *app) *cobra.Command {
 	return c
 }
 
-func newRunsShow(a *app) *cobra.Command {
+func newRunsShow(a *app.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "show [flags] RUN", Short: "Show a run with the output of its commands, as JSON or YAML", Args: takes(1, 1), ValidArgsFunction: a.completeRuns,
+		Use: "show [flags] RUN", Short: "Show a run with the output of its commands, as JSON or YAML", Args: app.Takes(1, 1), ValidArgsFunction: a.CompleteRuns,
 	}
 	out := output.FormatsFlag(c, output.AsJSON, output.AsJSON, output.AsYAML)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -127,29 +128,29 @@ func newRunsShow(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.Data(a.stdout, *out, r)
+		return output.Data(a.Stdout, *out, r)
 	}
 	return c
 }
 
-func newRunsFollow(a *app) *cobra.Command {
+func newRunsFollow(a *app.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "follow RUN", Short: "Show the output of a run until it ends, and exit as it did", Args: takes(1, 1), ValidArgsFunction: a.completeRuns,
+		Use: "follow RUN", Short: "Show the output of a run until it ends, and exit as it did", Args: app.Takes(1, 1), ValidArgsFunction: a.CompleteRuns,
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		return a.followRun(c.Context(), cl, args[0])
+		return followRun(c.Context(), a, cl, args[0])
 	}
 	return c
 }
 
-func newRunsCancel(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "cancel RUN...", Short: "End runs: what runs is killed, and nothing more begun", Args: takes(1, -1), ValidArgsFunction: a.completeRuns}
+func newRunsCancel(a *app.App) *cobra.Command {
+	c := &cobra.Command{Use: "cancel RUN...", Short: "End runs: what runs is killed, and nothing more begun", Args: app.Takes(1, -1), ValidArgsFunction: a.CompleteRuns}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -158,26 +159,26 @@ func newRunsCancel(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, r.RunID, r.State)
+			fmt.Fprintln(a.Stdout, r.RunID, r.State)
 		}
 		return nil
 	}
 	return c
 }
 
-func newRunsArtifacts(a *app) *cobra.Command {
+func newRunsArtifacts(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "artifacts [flags] SANDBOX [RUN [PATH]]",
 		Short: "List the artifacts of a run, by default the latest that has any, or write one to standard output",
 		Example: `  sandpit runs artifacts box
   sandpit runs artifacts box latest report.pdf > report.pdf
   sandpit runs artifacts --link box latest report.pdf`,
-		Args: takes(1, 3), ValidArgsFunction: a.completeAll,
+		Args: app.Takes(1, 3), ValidArgsFunction: a.CompleteAll,
 	}
 	link := c.Flags().Bool("link", false, "print a link that is good for whoever has it, for an hour")
 	how := output.ListFlags(c, "paths only")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -191,7 +192,7 @@ func newRunsArtifacts(a *app) *cobra.Command {
 				return err
 			}
 			defer body.Close()
-			_, err = io.Copy(a.stdout, body)
+			_, err = io.Copy(a.Stdout, body)
 			return err
 		}
 		list, err := cl.Artifacts(c.Context(), args[0], run)
@@ -204,12 +205,12 @@ func newRunsArtifacts(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(a.stdout, l.URL)
+			_, err = fmt.Fprintln(a.Stdout, l.URL)
 			return err
 		case *link:
 			return exit.Misuse(c, "a link is to one artifact: give RUN and PATH")
 		}
-		return output.List(a.stdout, how, list.Artifacts, func(f v1.Artifact) string { return f.Path }, output.Columns[v1.Artifact]{
+		return output.List(a.Stdout, how, list.Artifacts, func(f v1.Artifact) string { return f.Path }, output.Columns[v1.Artifact]{
 			Head:     []string{"PATH", "SIZE"},
 			Row:      func(f v1.Artifact, _ time.Time) []string { return []string{f.Path, output.Bytes(f.Size)} },
 			WideHead: []string{"SHA256"},
@@ -221,7 +222,7 @@ func newRunsArtifacts(a *app) *cobra.Command {
 }
 
 // followRun shows a run's output until it ends.
-func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error {
+func followRun(ctx context.Context, a *app.App, cl *client.Client, id string) error {
 	for ev, err := range cl.FollowRun(ctx, id, 0) {
 		if err != nil {
 			return interrupt.Ended(ctx, err)
@@ -236,15 +237,15 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error
 			if line == "" {
 				line = fmt.Sprint(d.Argv)
 			}
-			a.warn("[%d] %s", d.Index, output.Printable(line))
+			a.Warn("[%d] %s", d.Index, output.Printable(line))
 		case v1.RunEventCommandStdout, v1.RunEventCommandStderr:
 			var d v1.CommandOutput
 			if err := json.Unmarshal(ev.Data, &d); err != nil {
 				return err
 			}
-			to, text := a.stdout, []byte(d.Chunk)
+			to, text := a.Stdout, []byte(d.Chunk)
 			if ev.Name == v1.RunEventCommandStderr {
-				to = a.stderr
+				to = a.Stderr
 			}
 			if d.Base64 != nil {
 				text = d.Base64
@@ -257,7 +258,7 @@ func (a *app) followRun(ctx context.Context, cl *client.Client, id string) error
 			if err := json.Unmarshal(ev.Data, &d); err != nil {
 				return err
 			}
-			a.warn("the run %s: %s", d.State, output.Printable(d.Error))
+			a.Warn("the run %s: %s", d.State, output.Printable(d.Error))
 			return &exit.Error{Status: 1}
 		}
 	}

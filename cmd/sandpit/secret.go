@@ -18,6 +18,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/input"
@@ -27,7 +28,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-func newSecret(a *app) *cobra.Command {
+func newSecret(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "secret",
 		Aliases: []string{"secrets"},
@@ -38,22 +39,22 @@ A secret is a variable of commands, and is masked in what they print. With --hos
 it is put into requests to that host on their way, where the sandbox's network allows them.
 Nothing gives a value back.`,
 		Args: cobra.ArbitraryArgs,
-		RunE: group,
+		RunE: app.Group,
 	}
 	c.AddCommand(newSecretSet(a), newSecretLs(a), newSecretRm(a))
 	return c
 }
 
 // sandboxFlag is whose secrets are meant; "": the project's.
-func (a *app) sandboxFlag(c *cobra.Command) *string {
+func sandboxFlag(a *app.App, c *cobra.Command) *string {
 	ref := c.Flags().String("sandbox", "", "a sandbox's own (default: the project's, which all its sandboxes have)")
 	_ = c.RegisterFlagCompletionFunc("sandbox", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return a.refs(c.Context()), cobra.ShellCompDirectiveNoFileComp
+		return a.Refs(c.Context()), cobra.ShellCompDirectiveNoFileComp
 	})
 	return ref
 }
 
-func newSecretSet(a *app) *cobra.Command {
+func newSecretSet(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "set NAME [flags]",
 		Short: "Set a secret; its value comes from standard input, a variable or a file",
@@ -68,14 +69,14 @@ One newline at its end is no part of it.`,
 			if len(args) == 2 {
 				return exit.Misuse(c, "a value is no argument: others on this machine could read it; give it on standard input, or by --from-env or --from-file")
 			}
-			return takes(1, 1)(c, args)
+			return app.Takes(1, 1)(c, args)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var r v1.SetSecret
 	var header, format, variable, file string
 	f := c.Flags()
-	ref := a.sandboxFlag(c)
+	ref := sandboxFlag(a, c)
 	f.StringArrayVar(&r.Hosts, "host", nil, "put it into requests to this host, or to all below *.NAME, and into no sandbox; may be given again")
 	f.StringVar(&header, "header", "", "the header of requests that takes it (default: authorization)")
 	f.StringVar(&format, "format", "", "what the header says, with {value} in it (default: 'Bearer {value}' in authorization, else {value})")
@@ -95,13 +96,13 @@ One newline at its end is no part of it.`,
 			r.StandInHeaders = []string{}
 		}
 		r.Header, r.Format = flags.Given(f, "header", header), flags.Given(f, "format", format)
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
-		if r.Value, err = a.secretValue(ctx, args[0], variable, file); err != nil {
+		if r.Value, err = secretValue(ctx, a, args[0], variable, file); err != nil {
 			return interrupt.Ended(ctx, err)
 		}
 		s, err := cl.SetSecret(c.Context(), *ref, args[0], r)
@@ -109,7 +110,7 @@ One newline at its end is no part of it.`,
 			return err
 		}
 		if out.IsData() {
-			return output.Data(a.stdout, *out, s)
+			return output.Data(a.Stdout, *out, s)
 		}
 		return nil
 	}
@@ -118,7 +119,7 @@ One newline at its end is no part of it.`,
 
 // secretValue reads a value from where it is said to be: a variable, a file, or standard
 // input, which is asked for it without an echo if it is a terminal.
-func (a *app) secretValue(ctx context.Context, name, variable, file string) (string, error) {
+func secretValue(ctx context.Context, a *app.App, name, variable, file string) (string, error) {
 	var b []byte
 	var err error
 	switch {
@@ -130,10 +131,10 @@ func (a *app) secretValue(ctx context.Context, name, variable, file string) (str
 		return v, nil
 	case file != "":
 		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return os.Open(file) })
-	case a.stdin != nil && term.IsTerminal(int(a.stdin.Fd())):
-		b, err = terminal.AskSecret(ctx, a.stdin, a.stderr, "value of "+name)
+	case a.Stdin != nil && term.IsTerminal(int(a.Stdin.Fd())):
+		b, err = terminal.AskSecret(ctx, a.Stdin, a.Stderr, "value of "+name)
 	default:
-		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.stdin), nil })
+		b, err = input.ReadUpTo(func() (io.ReadCloser, error) { return io.NopCloser(a.Stdin), nil })
 	}
 	if err != nil {
 		return "", fault.Wrap(fault.Invalid, err, "the value of %s cannot be read: %v", name, err)
@@ -148,16 +149,16 @@ func (a *app) secretValue(ctx context.Context, name, variable, file string) (str
 	return string(b), nil
 }
 
-func newSecretLs(a *app) *cobra.Command {
+func newSecretLs(a *app.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "ls [flags]", Aliases: []string{"list"}, Args: takes(0, 0),
+		Use: "ls [flags]", Aliases: []string{"list"}, Args: app.Takes(0, 0),
 		Short: "List secrets, without their values",
 		Long:  "List the project's secrets, or with --sandbox those that hold for it: its own, and its project's where it has none of the name.",
 	}
-	ref := a.sandboxFlag(c)
+	ref := sandboxFlag(a, c)
 	how := output.ListFlags(c, "names only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func newSecretLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.List(a.stdout, how, found, func(s v1.Secret) string { return s.Name }, output.Columns[v1.Secret]{
+		return output.List(a.Stdout, how, found, func(s v1.Secret) string { return s.Name }, output.Columns[v1.Secret]{
 			Head: []string{"NAME", "OF", "WHERE", "HEADER", "SET"},
 			Row: func(s v1.Secret, now time.Time) []string {
 				where, of := "variable", "project"
@@ -182,15 +183,15 @@ func newSecretLs(a *app) *cobra.Command {
 	return c
 }
 
-func newSecretRm(a *app) *cobra.Command {
+func newSecretRm(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rm NAME... [flags]",
 		Short: "Delete secrets; what runs keeps what it was given",
-		Args:  takes(1, -1),
+		Args:  app.Takes(1, -1),
 	}
-	ref := a.sandboxFlag(c)
+	ref := sandboxFlag(a, c)
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return a.soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
+		return a.Soon(c.Context(), func(ctx context.Context, cl *client.Client) (out []string, err error) {
 			found, err := cl.Secrets(ctx, *ref)
 			for i := range found {
 				out = append(out, found[i].Name)
@@ -199,11 +200,11 @@ func newSecretRm(a *app) *cobra.Command {
 		}), cobra.ShellCompDirectiveNoFileComp
 	}
 	c.RunE = func(c *cobra.Command, names []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		return a.eachName(names, func(name string) error { return cl.DeleteSecret(c.Context(), *ref, name) })
+		return a.EachName(names, func(name string) error { return cl.DeleteSecret(c.Context(), *ref, name) })
 	}
 	return c
 }

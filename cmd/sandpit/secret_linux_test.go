@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/input"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/cmd/sandpit/internal/terminaltest"
@@ -41,8 +42,8 @@ func TestTheValueOfASecretIsReadAsItIs(t *testing.T) {
 			t.Fatal(err)
 		}
 		for from, read := range map[string]func() (string, error){
-			"a file":         func() (string, error) { return (&app{}).secretValue(t.Context(), "A", "", path) },
-			"standard input": func() (string, error) { return (&app{stdin: in}).secretValue(t.Context(), "A", "", "") },
+			"a file":         func() (string, error) { return secretValue(t.Context(), &app.App{}, "A", "", path) },
+			"standard input": func() (string, error) { return secretValue(t.Context(), &app.App{Stdin: in}, "A", "", "") },
 		} {
 			got, err := read()
 			if got != c.want || (err != nil) != (c.want == "") {
@@ -54,14 +55,14 @@ func TestTheValueOfASecretIsReadAsItIs(t *testing.T) {
 		}
 		_ = in.Close()
 	}
-	env := &app{Finder: place.Finder{Getenv: func(name string) string { return map[string]string{"MY_TOKEN": "open\nsesame\n"}[name] }}}
-	if got, err := env.secretValue(t.Context(), "A", "MY_TOKEN", ""); err != nil || got != "open\nsesame\n" {
+	env := &app.App{Finder: place.Finder{Getenv: func(name string) string { return map[string]string{"MY_TOKEN": "open\nsesame\n"}[name] }}}
+	if got, err := secretValue(t.Context(), env, "A", "MY_TOKEN", ""); err != nil || got != "open\nsesame\n" {
 		t.Errorf("from a variable: got %q, %v", got, err)
 	}
-	if _, err := env.secretValue(t.Context(), "A", "NOT_THERE", ""); !fault.Is(err, fault.Invalid) {
+	if _, err := secretValue(t.Context(), env, "A", "NOT_THERE", ""); !fault.Is(err, fault.Invalid) {
 		t.Errorf("from a variable that is not there: %v", err)
 	}
-	if _, err := (&app{}).secretValue(t.Context(), "A", "", filepath.Join(dir, "none")); !fault.Is(err, fault.Invalid) {
+	if _, err := secretValue(t.Context(), &app.App{}, "A", "", filepath.Join(dir, "none")); !fault.Is(err, fault.Invalid) {
 		t.Errorf("from a file that is not there: %v", err)
 	}
 }
@@ -76,7 +77,7 @@ func TestASecretIsTypedWithoutAnEcho(t *testing.T) {
 	}
 	got := make(chan answer, 1)
 	go func() {
-		v, err := (&app{stdin: tty, stderr: &said}).secretValue(t.Context(), "TOKEN", "", "")
+		v, err := secretValue(t.Context(), &app.App{Stdin: tty, Stderr: &said}, "TOKEN", "", "")
 		got <- answer{v, err}
 	}()
 	for { // until it listens without an echo

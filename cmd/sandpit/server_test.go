@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/servers"
 )
 
 // withServers is an app of a user who signed in to the servers box and lab, and out of old.
-func withServers(t *testing.T, current string, env map[string]string) *app {
+func withServers(t *testing.T, current string, env map[string]string) *app.App {
 	t.Helper()
 	home := t.TempDir()
 	getenv := func(name string) string {
@@ -36,7 +37,7 @@ func withServers(t *testing.T, current string, env map[string]string) *app {
 	if err := l.Write(path); err != nil {
 		t.Fatal(err)
 	}
-	return &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}, Finder: place.Finder{Getenv: getenv}}
+	return &app.App{Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, Finder: place.Finder{Getenv: getenv}}
 }
 
 // The flag is before the environment, which is before the kept servers; and a token goes to no
@@ -104,42 +105,6 @@ func TestTheFlagServer(t *testing.T) {
 		root.SetArgs(append([]string{"--server", "box"}, strings.Fields(line)...))
 		if err := root.Execute(); err == nil || !strings.Contains(err.Error(), strings.Fields(line)[0]) || !strings.Contains(err.Error(), "server") {
 			t.Errorf("%s: %v", line, err)
-		}
-	}
-}
-
-func TestWhatIsSignedInTo(t *testing.T) {
-	a := withServers(t, "box", nil)
-	l, err := a.Kept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ what, name, url, kept, err string }{
-		{what: "https://New.example/", url: "https://new.example", kept: "new.example"},
-		{what: "https://new.example/mcp", url: "https://new.example", kept: "new.example"},
-		{what: "https://new.example/base/v1", url: "https://new.example/base", kept: "new.example"},
-		{what: "new.example", url: "https://new.example", kept: "new.example"},
-		{what: "127.0.0.1:8080", url: "http://127.0.0.1:8080", kept: "127.0.0.1:8080"},
-		{what: "[::1]:8080", url: "http://[::1]:8080", kept: "::1:8080"},
-		{what: "localhost", url: "http://localhost", kept: "localhost"},
-		{what: "box", url: "https://box.example", kept: "box"},
-		{what: "https://box.example", url: "https://box.example", kept: "box"},
-		{what: "https://box.example", name: "other", url: "https://box.example", kept: "other"},
-		{what: "https://new.example", name: "box", err: "the name box is that of"},
-		{what: "local", err: "this machine's own"},
-		{what: "ftp://x", err: "not an http or https URL"},
-		{what: "https://user:secret@x", err: "has a user in it"},
-		{what: "https://x?token=secret", err: "query"},
-	} {
-		s, err := newcomer(l, c.what, c.name)
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%s: got %+v, %v; want %q", c.what, s, err, c.err)
-			}
-			continue
-		}
-		if want := (servers.Server{Name: c.kept, URL: c.url}); err != nil || s != want {
-			t.Errorf("%s: got %+v, %v; want %+v", c.what, s, err, want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
@@ -20,7 +21,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-func newShell(a *app) *cobra.Command {
+func newShell(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shell [flags] SANDBOX",
 		Short: "Open a terminal in a sandbox",
@@ -36,15 +37,15 @@ standard input, as ssh does it.`,
   sandpit shell -u root web
   sandpit shell --attach p1q2r3s4t5u6v7w8 web
   echo 'pip list | wc -l' | sandpit shell web`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeFirst,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
 	}
 	m := &command{c: c, tty: true, env: new(flags.Variables)}
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
 	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
-	_ = c.RegisterFlagCompletionFunc("cwd", a.completeDirectory)
+	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
 	join := f.String("attach", "", "join the terminal of this process")
 	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
@@ -56,7 +57,7 @@ standard input, as ssh does it.`,
 		if *join != "" && (m.shell != "" || m.cwd != "" || m.user != "") {
 			return exit.Misuse(c, "--attach joins what runs already, and has no use for -c, --cwd or --user")
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return exit.Own(err)
 		}
@@ -65,27 +66,27 @@ standard input, as ssh does it.`,
 			if err != nil {
 				return exit.Own(err)
 			}
-			return a.joinTerminal(c.Context(), p, leave)
+			return joinTerminal(c.Context(), a, p, leave)
 		}
-		if _, _, ok := a.bothTerminals(); !ok {
-			return a.atPipes(c.Context(), cl, args[0], m)
+		if _, _, ok := bothTerminals(a); !ok {
+			return atPipes(c.Context(), a, cl, args[0], m)
 		}
 		m.leave = leave
-		return a.atTerminal(c.Context(), cl, args[0], m)
+		return atTerminal(c.Context(), a, cl, args[0], m)
 	}
 	return c
 }
 
 // bothTerminals returns our terminal as it is seen and as it is typed on.
-func (a *app) bothTerminals() (screen, keys *os.File, ok bool) {
-	screen, seen := terminal.Of(a.stdout)
-	keys, typed := terminal.Of(a.stdin)
+func bothTerminals(a *app.App) (screen, keys *os.File, ok bool) {
+	screen, seen := terminal.Of(a.Stdout)
+	keys, typed := terminal.Of(a.Stdin)
 	return screen, keys, seen && typed
 }
 
 // atTerminal runs a command at a terminal in the sandbox and joins it with ours.
-func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *command) error {
-	screen, keys, ok := a.bothTerminals()
+func atTerminal(ctx context.Context, a *app.App, cl *client.Client, ref string, m *command) error {
+	screen, keys, ok := bothTerminals(a)
 	if !ok {
 		return exit.Own(fault.New(fault.Unsupported, "there is no terminal here: standard input and output have to be one").
 			WithRemedy("for a program's output without a terminal use: sandpit exec %s CMD", ref))
@@ -96,35 +97,35 @@ func (a *app) atTerminal(ctx context.Context, cl *client.Client, ref string, m *
 	if kind := a.Getenv("TERM"); kind != "" {
 		r.Term = &kind
 	}
-	p, err := a.startOurs(ctx, cl, ref, r)
+	p, err := startOurs(ctx, a, cl, ref, r)
 	if err != nil {
 		return exit.Own(err)
 	}
-	at := &attached{app: a, process: p, tty: true, keys: keys, leave: m.leave, hangUp: true}
+	at := &attached{App: a, process: p, tty: true, keys: keys, leave: m.leave, hangUp: true}
 	return at.run(ctx)
 }
 
 // atPipes runs a command without a terminal, with our standard streams for its own.
-func (a *app) atPipes(ctx context.Context, cl *client.Client, ref string, m *command) error {
+func atPipes(ctx context.Context, a *app.App, cl *client.Client, ref string, m *command) error {
 	r := m.started()
 	r.StreamStdin, r.MaxOutputBytes = new(true), new(int64(maxOutput))
-	p, err := a.startOurs(ctx, cl, ref, r)
+	p, err := startOurs(ctx, a, cl, ref, r)
 	if err != nil {
 		return exit.Own(err)
 	}
-	at := &attached{app: a, process: p, keys: a.stdin, hangUp: true}
+	at := &attached{App: a, process: p, keys: a.Stdin, hangUp: true}
 	return at.run(ctx)
 }
 
 // startOurs starts a process that ends with us. An interrupt waits until the server has told which
 // process it is, and kills that.
-func (a *app) startOurs(ctx context.Context, cl *client.Client, ref string, r v1.StartProcess) (*client.Process, error) {
+func startOurs(ctx context.Context, a *app.App, cl *client.Client, ref string, r v1.StartProcess) (*client.Process, error) {
 	ctx, stop := interrupt.Context(ctx)
 	defer stop()
 	steady, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		a.warn("interrupted: it is ended as soon as the server says which process it is")
+		a.Warn("interrupted: it is ended as soon as the server says which process it is")
 		time.AfterFunc(killBound, cancel)
 	})()
 	p, err := cl.StartProcess(steady, ref, r)
@@ -132,7 +133,7 @@ func (a *app) startOurs(ctx context.Context, cl *client.Client, ref string, r v1
 		return p, err
 	}
 	if err == nil {
-		a.kill(ctx, p)
+		kill(ctx, a, p)
 	}
 	return nil, interrupt.Ended(ctx, ctx.Err())
 }
@@ -141,7 +142,7 @@ func (a *app) startOurs(ctx context.Context, cl *client.Client, ref string, r v1
 const recentScreen = 64 << 10
 
 // joinTerminal joins a terminal that others have left.
-func (a *app) joinTerminal(ctx context.Context, p *client.Process, leave []byte) error {
+func joinTerminal(ctx context.Context, a *app.App, p *client.Process, leave []byte) error {
 	rec, err := p.Get(ctx)
 	if err != nil {
 		return exit.Own(err)
@@ -150,7 +151,7 @@ func (a *app) joinTerminal(ctx context.Context, p *client.Process, leave []byte)
 		return exit.Own(fault.New(fault.State, "the process %s has no terminal", rec.ProcessID).
 			WithRemedy("use sandpit attach"))
 	}
-	at := &attached{app: a, process: p, tty: true, recent: recentScreen, keys: a.stdin, leave: leave}
+	at := &attached{App: a, process: p, tty: true, recent: recentScreen, keys: a.Stdin, leave: leave}
 	return at.run(ctx)
 }
 

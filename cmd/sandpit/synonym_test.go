@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/cmd/sandpit/internal/synonym"
 )
@@ -16,7 +17,7 @@ import (
 func TestSynonyms(t *testing.T) {
 	for name, line := range synonym.Commands() {
 		var stdout, stderr bytes.Buffer
-		a := &app{stdout: &stdout, stderr: &stderr, Finder: place.Finder{Getenv: func(string) string { return "" }}}
+		a := &app.App{Stdout: &stdout, Stderr: &stderr, Finder: place.Finder{Getenv: func(string) string { return "" }}}
 		root := newRoot(a)
 		command, _, _ := strings.Cut(line, ":")
 		path := strings.Fields(command)[1:]

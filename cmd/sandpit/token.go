@@ -11,29 +11,30 @@ import (
 	"github.com/spf13/cobra"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newToken(a *app) *cobra.Command {
+func newToken(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
 		Short: "Make, list, rotate and end tokens, which programs call the server with",
 		Args:  cobra.ArbitraryArgs,
-		RunE:  group,
+		RunE:  app.Group,
 	}
 	c.AddCommand(newTokenCreate(a), newTokenLs(a), newTokenRotate(a), newTokenRm(a))
 	return c
 }
 
-func newTokenCreate(a *app) *cobra.Command {
+func newTokenCreate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --name NAME [flags]",
 		Short: "Make a token and print it; it is never shown again",
 		Example: `  sandpit token create --name claude
   sandpit token create --name dashboard --scope sandboxes:read --ttl 30d`,
-		Args: namedByFlag("token"),
+		Args: app.NamedByFlag("token"),
 	}
 	var r v1.CreateToken
 	var project string
@@ -51,7 +52,7 @@ func newTokenCreate(a *app) *cobra.Command {
 			return exit.Misuse(c, "a token needs a --name")
 		}
 		r.Project, r.ExpiresInSeconds = flags.Given(f, "project", project), ttl.Seconds()
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -60,21 +61,21 @@ func newTokenCreate(a *app) *cobra.Command {
 			return err
 		}
 		if out.IsData() {
-			return output.Data(a.stdout, *out, t)
+			return output.Data(a.Stdout, *out, t)
 		}
-		a.warn("token %s of project %s, with %s; keep it, it is never shown again", t.Name, t.Project, strings.Join(t.Scopes, ", "))
-		_, err = fmt.Fprintln(a.stdout, t.Secret)
+		a.Warn("token %s of project %s, with %s; keep it, it is never shown again", t.Name, t.Project, strings.Join(t.Scopes, ", "))
+		_, err = fmt.Fprintln(a.Stdout, t.Secret)
 		return err
 	}
 	return c
 }
 
-func newTokenLs(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List tokens, without their secrets", Args: takes(0, 0)}
+func newTokenLs(a *app.App) *cobra.Command {
+	c := &cobra.Command{Use: "ls [flags]", Aliases: []string{"list"}, Short: "List tokens, without their secrets", Args: app.Takes(0, 0)}
 	project := c.Flags().String("project", "", "only those of this project")
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func newTokenLs(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return output.List(a.stdout, how, tokens, func(t v1.Token) string { return t.ID }, output.Columns[v1.Token]{
+		return output.List(a.Stdout, how, tokens, func(t v1.Token) string { return t.ID }, output.Columns[v1.Token]{
 			Head: []string{"NAME", "ID", "PROJECT", "SCOPES", "CREATED", "USED", "EXPIRES"},
 			Row: func(t v1.Token, now time.Time) []string {
 				used, expires := "never", "never"
@@ -100,7 +101,7 @@ func newTokenLs(a *app) *cobra.Command {
 	return c
 }
 
-func newTokenRotate(a *app) *cobra.Command {
+func newTokenRotate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate [flags] TOKEN",
 		Short: "Give a token another secret and print it; the old one stays valid for a while",
@@ -109,8 +110,8 @@ valid for the grace, so that programs can be given the new one meanwhile, and th
 the same token, with one name and one last use, and sandpit token rm ends both at once.`,
 		Example: `  sandpit token rotate claude
   sandpit token rotate claude --grace 0     # the old one has leaked`,
-		Args:              takes(1, 1),
-		ValidArgsFunction: a.completeTokens,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteTokens,
 	}
 	var grace flags.Period
 	f := c.Flags()
@@ -118,7 +119,7 @@ the same token, with one name and one last use, and sandpit token rm ends both a
 	f.Var(&grace, "grace", "how long the old secret stays valid, at most 30d; 0: it ends at once (default: 1h)")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -127,24 +128,24 @@ the same token, with one name and one last use, and sandpit token rm ends both a
 			return err
 		}
 		if out.IsData() {
-			return output.Data(a.stdout, *out, t)
+			return output.Data(a.Stdout, *out, t)
 		}
 		old := "the old secret has ended"
 		if t.OldUntil != nil {
 			old = "the old secret is valid until " + t.OldUntil.UTC().Format(time.RFC3339)
 		}
-		a.warn("token %s of project %s is rotated, and %s; keep the new one, it is never shown again", t.Name, t.Project, old)
-		_, err = fmt.Fprintln(a.stdout, t.Secret)
+		a.Warn("token %s of project %s is rotated, and %s; keep the new one, it is never shown again", t.Name, t.Project, old)
+		_, err = fmt.Fprintln(a.Stdout, t.Secret)
 		return err
 	}
 	return c
 }
 
-func newTokenRm(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "rm [flags] TOKEN...", Short: "End tokens, by id or name", Args: takes(1, -1), ValidArgsFunction: a.completeTokens}
+func newTokenRm(a *app.App) *cobra.Command {
+	c := &cobra.Command{Use: "rm [flags] TOKEN...", Short: "End tokens, by id or name", Args: app.Takes(1, -1), ValidArgsFunction: a.CompleteTokens}
 	project := c.Flags().String("project", "", "whose token it is, where a name alone is not clear")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func newTokenRm(a *app) *cobra.Command {
 			if err := cl.DeleteToken(c.Context(), *project, t); err != nil {
 				return err
 			}
-			fmt.Fprintln(a.stdout, output.Printable(t))
+			fmt.Fprintln(a.Stdout, output.Printable(t))
 		}
 		return nil
 	}

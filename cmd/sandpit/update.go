@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/pflag"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
-func newUpdate(a *app) *cobra.Command {
+func newUpdate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "update [flags] SANDBOX...",
 		Aliases: []string{"set"},
@@ -26,8 +27,8 @@ stopped. A memory limit under what is in use is refused.`,
 		Example: `  sandpit update web --memory 4G --cpu 2
   sandpit update web --idle-timeout 2h --idle-action pause
   sandpit update web --ttl 8h --ttl-mode sliding`,
-		Args:              takes(1, -1),
-		ValidArgsFunction: a.completeAll,
+		Args:              app.Takes(1, -1),
+		ValidArgsFunction: a.CompleteAll,
 	}
 	var (
 		f            = c.Flags()
@@ -44,8 +45,8 @@ stopped. A memory limit under what is in use is refused.`,
 	f.Var(labels, "label", "label to find it by; may be given again")
 	f.VarP(&volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
-	_ = c.RegisterFlagCompletionFunc("volume", a.completeMount)
-	_ = c.RegisterFlagCompletionFunc("size", a.projects().CompleteSize)
+	_ = c.RegisterFlagCompletionFunc("volume", a.CompleteMount)
+	_ = c.RegisterFlagCompletionFunc("size", projectCommands(a).CompleteSize)
 	k := flags.ClockFlags(c)
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, refs []string) error {
@@ -71,11 +72,11 @@ stopped. A memory limit under what is in use is refused.`,
 			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
 			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 		}
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		return a.each(c.Context(), refs, *out, func(ctx context.Context, ref string) (*v1.Sandbox, error) {
+		return a.Each(c.Context(), refs, *out, func(ctx context.Context, ref string) (*v1.Sandbox, error) {
 			return cl.Update(ctx, ref, r)
 		})
 	}

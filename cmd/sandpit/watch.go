@@ -13,11 +13,12 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
 )
 
-func newWatch(a *app) *cobra.Command {
+func newWatch(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch [flags] SANDBOX [PATH]",
 		Short: "Tell what changes in a directory of a sandbox, as it happens",
@@ -31,14 +32,14 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 		Example: `  sandpit watch web
   sandpit watch -r web src
   sandpit watch -o json -r web / | jq .path`,
-		Args:              takes(1, 2),
-		ValidArgsFunction: a.completePath,
+		Args:              app.Takes(1, 2),
+		ValidArgsFunction: a.CompletePath,
 	}
 	recursive := c.Flags().BoolP("recursive", "r", false, "with all that is below")
 	user := c.Flags().StringP("user", "u", "", "as sandbox (the default) or root")
 	out := output.FormatsFlag(c, output.AsText, output.AsText, output.AsJSON)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		cl, err := a.client()
+		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
@@ -51,8 +52,8 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 			return err
 		}
 		defer w.Close()
-		fmt.Fprintln(a.stderr, "watching; Ctrl-C ends it")
-		lines := json.NewEncoder(a.stdout) // one a line, unlike other JSON of ours: it never ends
+		fmt.Fprintln(a.Stderr, "watching; Ctrl-C ends it")
+		lines := json.NewEncoder(a.Stdout) // one a line, unlike other JSON of ours: it never ends
 		lines.SetEscapeHTML(false)
 		for {
 			e, err := w.Next()
@@ -65,7 +66,7 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 			if out.IsData() {
 				err = lines.Encode(e)
 			} else {
-				_, err = fmt.Fprintln(a.stdout, watchLine(e))
+				_, err = fmt.Fprintln(a.Stdout, watchLine(e))
 			}
 			if err != nil {
 				return err
