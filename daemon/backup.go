@@ -21,6 +21,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/backup"
 	"sandpit.dev/engine"
+	backupdisks "sandpit.dev/engine/backups"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -193,7 +194,7 @@ func (t *taking) all(ctx context.Context) error {
 
 // disk backs up one disk, and calls drop to take its record out of the copy if the disk is
 // incomplete.
-func (t *taking) disk(ctx context.Context, part string, id sandbox.ID, keep func(context.Context, sandbox.ID) (*engine.KeptDisk, error), drop func(store.Tx) error) (whole bool, err error) {
+func (t *taking) disk(ctx context.Context, part string, id sandbox.ID, keep func(context.Context, sandbox.ID) (*backupdisks.Disk, error), drop func(store.Tx) error) (whole bool, err error) {
 	kept, err := keep(ctx, id)
 	if fault.Is(err, fault.NotFound) { // it was deleted in between
 		return false, t.records.Update(ctx, drop)
@@ -249,7 +250,7 @@ func (t *taking) volumes(ctx context.Context) error {
 		if v.State != sandbox.VolumeReady {
 			err = t.records.Update(ctx, drop)
 		} else {
-			_, err = t.disk(ctx, partVolume, v.ID, t.engine.KeepVolume, drop)
+			_, err = t.disk(ctx, partVolume, v.ID, t.engine.Backups().Volume, drop)
 		}
 		if err != nil {
 			return err
@@ -294,7 +295,7 @@ func (t *taking) snapshots(ctx context.Context) error {
 			if s.State != sandbox.SnapshotReady {
 				err = t.records.Update(ctx, drop)
 			} else {
-				whole, err = t.disk(ctx, partSnapshot, s.ID, t.engine.KeepSnapshot, drop)
+				whole, err = t.disk(ctx, partSnapshot, s.ID, t.engine.Backups().Snapshot, drop)
 				if err == nil && whole && s.Archive.ID != "" { // it is in the backup with its disk
 					err = t.records.Update(ctx, func(tx store.Tx) error {
 						s.Archive = sandbox.Archive{}
@@ -342,7 +343,7 @@ func (t *taking) sandbox(ctx context.Context, s *sandbox.Sandbox) error {
 	if s.State == sandbox.Creating || s.State == sandbox.Deleting {
 		return t.records.Update(ctx, drop)
 	}
-	whole, err := t.disk(ctx, partSandbox, s.ID, t.engine.KeepSandbox, drop)
+	whole, err := t.disk(ctx, partSandbox, s.ID, t.engine.Backups().Sandbox, drop)
 	if err != nil || !whole {
 		return err
 	}

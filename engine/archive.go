@@ -6,7 +6,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"io"
 	"time"
 
 	"sandpit.dev/access"
@@ -100,29 +99,4 @@ func (e *Engine) settleArchive(ctx context.Context, b held, why string) error {
 	}
 	e.plan(b.entry)
 	return nil
-}
-
-// keepArchived holds the archive of a sandbox for a backup, which reads it as the disk.
-func (e *Engine) keepArchived(ctx context.Context, s *sandbox.Sandbox) (*KeptDisk, error) {
-	img, err := e.imageKept(s.Image, s.ImageDigest)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.group.Enter(); err != nil {
-		return nil, err
-	}
-	release, err := e.core.Holds.Share(ctx, s.Archive.ID)
-	if err != nil {
-		e.group.Leave()
-		return nil, err
-	}
-	return &KeptDisk{func(ctx context.Context, w io.Writer) error {
-		bound, cancel := e.group.Bind(ctx)
-		defer cancel()
-		err := e.archived.Export(bound, s, img, w)
-		if err != nil && bound.Err() != nil && ctx.Err() == nil {
-			return core.Stopping()
-		}
-		return err
-	}, func() { release(); e.group.Leave() }}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/blob"
 	"sandpit.dev/engine/archived"
+	"sandpit.dev/engine/backups"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/gates"
@@ -96,6 +97,7 @@ type Engine struct {
 	snapshots *snapshot.Keeper
 	volumes   *volume.Keeper
 	archived  *archived.Keeper
+	backups   *backups.Keeper
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
@@ -188,6 +190,7 @@ func New(o Options) (*Engine, error) {
 	e.snapshots = snapshot.New(e.core, e.images, int64(d.Limits.DiskMB)<<20)
 	e.volumes = volume.New(e.core)
 	e.archived = archived.New(e.core, e.snapshots, o.Archives, e.swap)
+	e.backups = backups.New(e.core, e.snapshots, e.volumes, e.archived, backups.Needs{Group: func() *core.Group { return e.group }, Turn: e.turnOf})
 	if e.pools, err = prewarm.Open(e.core, e.images, o.Pools, d.Limits, d.Most); err != nil {
 		return nil, err
 	}
