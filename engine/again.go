@@ -39,7 +39,7 @@ func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, 
 	if err != nil {
 		return ExecResult{}, false, err
 	}
-	r.tellLimit(&cmd)
+	r.TellLimit(&cmd)
 	if f != nil && f.seen > 0 {
 		r.Resumed()
 	}

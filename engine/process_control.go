@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/command"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -123,8 +124,8 @@ func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, proces
 func (e *Engine) ResizeProcess(ctx context.Context, c access.Caller, ref, processID string, cols, rows int) error {
 	var k check.Fields
 	for name, n := range map[string]int{"cols": cols, "rows": rows} {
-		if n < 1 || n > maxTermSize {
-			k.Bad(name, "%d is outside 1 to %d", n, maxTermSize)
+		if n < 1 || n > command.MaxTermSize {
+			k.Bad(name, "%d is outside 1 to %d", n, command.MaxTermSize)
 		}
 	}
 	if err := k.Err(); err != nil {

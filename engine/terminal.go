@@ -11,33 +11,11 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
-	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
-
-// TerminalRequest is an interactive command.
-type TerminalRequest struct {
-	Shell string // at most one of Shell and Argv; neither: a login shell
-	Argv  []string
-	Cols  uint16 // 1 to 1000; zero: 80
-	Rows  uint16 // 1 to 1000; zero: 24
-	Term  string // the kind of terminal; empty: xterm-256color
-	User  string // "sandbox" or "root"; empty: sandbox
-	Cwd   string
-	Env   map[string]string
-}
-
-// ShellText is what the shell of the terminal runs: a login shell, where nothing else
-// is asked for.
-func (r *TerminalRequest) ShellText() string {
-	if r.Shell == "" && len(r.Argv) == 0 {
-		return sandbox.LoginShell
-	}
-	return r.Shell
-}
 
 // Terminal is a command at a terminal. It is an [agent.Process] whose end is
 // recorded: call Close when done with it, also after Next gave io.EOF. Closing
@@ -50,21 +28,12 @@ type Terminal struct {
 	once sync.Once
 }
 
-// Bounds of a terminal.
-const (
-	maxTermSize = 1000
-	maxTermName = 64
-)
-
-// terminalLog is how much of a terminal's output is kept: of the last of it.
-const terminalLog = 4 << 20
-
 // Terminal starts a command at a terminal. It has no time limit.
 func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r TerminalRequest) (*Terminal, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
-	cmd, err := e.terminalCommand(r)
+	cmd, err := r.Command(e.settings.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -103,46 +72,6 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 		}
 	})
 	return t, nil
-}
-
-func (e *Engine) terminalCommand(r TerminalRequest) (agent.Command, error) {
-	var k check.Fields
-	r.Shell = r.ShellText()
-	k.Command(r.Shell, r.Argv)
-	k.Env(r.Env)
-	cmd := agent.Command{
-		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Terminal: checkTerminal(&k, r.Cols, r.Rows, r.Term),
-		StreamStdin: true, MaxStdout: terminalLog, MaxStderr: 1, Rolling: true,
-	}
-	var err error
-	if cmd.User, err = k.User(r.User, e.settings.Load().ForbidRoot); err != nil {
-		return cmd, err
-	}
-	return cmd, k.Err()
-}
-
-// checkTerminal checks what a terminal is to be, and fills in what is left out.
-func checkTerminal(k *check.Fields, cols, rows uint16, kind string) *agent.Terminal {
-	if cols > maxTermSize {
-		k.Bad("cols", "%d is outside 1 to %d", cols, maxTermSize)
-	}
-	if rows > maxTermSize {
-		k.Bad("rows", "%d is outside 1 to %d", rows, maxTermSize)
-	}
-	if len(kind) > maxTermName || !check.Plain(kind) {
-		k.Bad("term", "%q is not a valid terminal type of at most %d bytes", sandbox.Clip(kind, 40), maxTermName)
-	}
-	t := &agent.Terminal{Cols: cols, Rows: rows, Term: kind}
-	if t.Cols == 0 {
-		t.Cols = 80
-	}
-	if t.Rows == 0 {
-		t.Rows = 24
-	}
-	if t.Term == "" {
-		t.Term = "xterm-256color"
-	}
-	return t
 }
 
 // Next returns the next output; io.EOF when the command has ended, and then
