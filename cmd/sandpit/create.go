@@ -103,13 +103,17 @@ What is not said is the server's default.`,
 		Args: app.NamedByFlag("sandbox"),
 	}
 	m := makingFlags(a, c)
+	exists := c.Flags().String("if-exists", "get", "with --name: what is done where that sandbox exists: get, or refuse")
+	_ = c.RegisterFlagCompletionFunc("if-exists", cobra.FixedCompletions([]string{"get", "refuse"}, cobra.ShellCompDirectiveNoFileComp))
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		s, created, err := create(c.Context(), a, cl, m.request())
+		r := m.request()
+		r.IfExists = flags.Given(c.Flags(), "if-exists", *exists)
+		s, created, err := create(c.Context(), a, cl, r)
 		if err != nil {
 			return err
 		}

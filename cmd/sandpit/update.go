@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,7 +23,7 @@ func newUpdate(a *app.App) *cobra.Command {
 		Aliases: []string{"set"},
 		Short:   "Change limits, clocks, variables and labels of sandboxes",
 		Long: `Change limits, clocks, variables and labels of sandboxes, also of ones that run. What is not said stays as
-it is; of variables, labels and volumes the whole is given anew. Volumes can change only while a sandbox is
+it is; of variables (but for --env-set and --env-unset), labels and volumes the whole is given anew. Volumes can change only while a sandbox is
 stopped. A memory limit under what is in use is refused.`,
 		Example: `  sandpit update web --memory 4G --cpu 2
   sandpit update web --idle-timeout 2h --idle-action pause
@@ -42,6 +43,10 @@ stopped. A memory limit under what is in use is refused.`,
 	f.Var(&memory, "memory", "memory (512M, 2G)")
 	f.Var(&disk, "disk", "disk (1G)")
 	env := flags.EnvFlags(f, a.Getenv, "environment variable of commands that are begun from now on")
+	envSet := flags.Pairs{}
+	f.Var(envSet, "env-set", "variable to add or change; the others stay; may be given again")
+	envUnset := f.StringSlice("env-unset", nil, "`NAME` of a variable to take away; may be given again")
+	extend := f.Duration("extend", 0, "delete it no earlier than so long from now (2h), where it is to be deleted at a time")
 	f.Var(labels, "label", "label to find it by; may be given again")
 	f.VarP(&volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
 	noVolumes := f.Bool("no-volumes", false, "mount none any more")
@@ -67,10 +72,13 @@ stopped. A memory limit under what is in use is refused.`,
 		}
 		r := v1.UpdateSandbox{
 			Size: flags.Given(f, "size", *size), CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
-			Env: env.Value(), Metadata: labels.Value(), Volumes: volumes,
+			Env: env.Value(), EnvSet: envSet.Value(), EnvUnset: *envUnset, Metadata: labels.Value(), Volumes: volumes,
 			IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
 			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
 			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
+		}
+		if f.Changed("extend") {
+			r.ExtendTo = new(time.Now().Add(*extend))
 		}
 		cl, err := a.Client()
 		if err != nil {
