@@ -9,12 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
@@ -35,8 +33,6 @@ import (
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The versions that stand for the two eras.
 const (
@@ -179,7 +175,7 @@ func serveWith(t testing.TB, o mcp.Options) (_ *mcp.Handler, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(g.Wrap("mcp", h))
+	s := startServer(g.Wrap("mcp", h))
 	t.Cleanup(func() {
 		h.Close()
 		s.Close()
@@ -281,7 +277,7 @@ func verdict(s string) string {
 }
 
 func newServer(t testing.TB, h http.Handler) (url string) {
-	s := httptest.NewServer(h)
+	s := startServer(h)
 	t.Cleanup(s.Close)
 	return s.URL
 }

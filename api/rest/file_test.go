@@ -6,6 +6,7 @@ package rest_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/base64"
 	"io"
 	"net"
@@ -236,7 +237,7 @@ func TestUploads(t *testing.T) {
 		conn := h.dial(t)
 		_, err := io.WriteString(conn, "PUT "+path+"f HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+h.token+"\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nnew\r\n")
 		must(t, err)
-		must(t, conn.(*net.TCPConn).CloseWrite())
+		must(t, conn.CloseWrite())
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		must(t, err)
 		if resp.StatusCode != 400 {
@@ -282,13 +283,22 @@ func TestUploads(t *testing.T) {
 	})
 }
 
-// dial connects as no client does.
-func (h *house) dial(t *testing.T) net.Conn {
+// halfConn is a connection whose end can be told while the answer is read.
+type halfConn interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// dial connects as no client does, and speaks HTTP/1.1.
+func (h *house) dial(t *testing.T) halfConn {
 	t.Helper()
-	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(h.url, "http://"))
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(strings.TrimPrefix(h.url, "http://"), "https://"))
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return conn
+	if overTLS {
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}) // it is the server of this test
+	}
+	return conn.(*net.TCPConn)
 }
 
 type zeros struct{}

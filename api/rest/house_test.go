@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +97,7 @@ func (h *house) serve(o rest.Options) *house {
 	h.t.Helper()
 	api, err := rest.New(o)
 	must(h.t, err)
-	srv := httptest.NewServer(api)
+	srv := newServer(api)
 	h.t.Cleanup(func() { api.Close(); srv.Close() })
 	other := *h
 	other.url, other.api = srv.URL, api

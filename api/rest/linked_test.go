@@ -28,7 +28,7 @@ func TestLinkedFiles(t *testing.T) {
 	}
 	links, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	must(t, err)
-	srv := httptest.NewServer(h.api.LinkedFiles(links))
+	srv := newServer(h.api.LinkedFiles(links))
 	t.Cleanup(srv.Close)
 	grant := func(path string) filelink.Grant {
 		return filelink.Grant{Project: access.DefaultProject, Sandbox: id, Path: path, Expires: time.Now().Add(time.Hour)}

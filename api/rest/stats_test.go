@@ -79,7 +79,7 @@ func TestStats(t *testing.T) {
 	t.Run("BoundedAndOverWithTheirClients", func(t *testing.T) {
 		h := open(t)
 		id := h.create().ID
-		c := client.New(h.url, h.token, client.Options{})
+		c := client.New(h.url, h.token, client.Options{HTTP: plain})
 		var open []*stream
 		for range 16 {
 			open = append(open, h.listen("/v1/stats?follow=true"))
