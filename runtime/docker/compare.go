@@ -40,10 +40,7 @@ func (d *Driver) treeOf(ctx context.Context, image runtime.Image, p runtime.Poin
 		if err != nil {
 			return nil, err
 		}
-		if i.its() == "" {
-			return nil, i.gone()
-		}
-		return d.readTree(ctx, i.its())
+		return i.readTree(ctx)
 	case p.Snapshot != "":
 		of, err = d.diskOf(ctx, p.Snapshot, image.Digest)
 	default:
@@ -98,6 +95,58 @@ func (d *Driver) readTree(ctx context.Context, container string) (*disk.Tree, er
 	}
 	defer func() { _ = r.Close() }()
 	return disk.Read(ctx, r)
+}
+
+// readTree reads the instance's disk, to which processes may be writing. Of files that become shorter while the Engine
+// reads them no archive is whole: then an image of the disk is read, for which all of it stands still.
+func (i *Instance) readTree(ctx context.Context) (*disk.Tree, error) {
+	if i.its() == "" {
+		return nil, i.gone()
+	}
+	tree, err := i.d.readTree(ctx, i.its())
+	if !disk.IsTorn(err) || i.d.keepsSnapshots() != nil {
+		return tree, err
+	}
+	i.d.log.Debug("files of a sandbox change while they are read; they are copied first", "sandbox", i.id, "error", err)
+	image, done, err := i.copyDisk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	container, read, err := i.d.reader(ctx, image)
+	if err != nil {
+		return nil, err
+	}
+	defer read()
+	return i.d.readTree(ctx, container)
+}
+
+// copyDisk has an image without a name made of the instance's disk, which is gone after done.
+func (i *Instance) copyDisk(ctx context.Context) (image string, done func(), err error) {
+	i.verb.Lock()
+	defer i.verb.Unlock()
+	if err := ctx.Err(); err != nil {
+		return "", nil, err
+	}
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	if err := i.resolve(work); err != nil {
+		return "", nil, err
+	}
+	if i.its() == "" {
+		return "", nil, i.gone()
+	}
+	image, err = i.commit(work, "", "", i.id)
+	if err != nil {
+		return "", nil, err
+	}
+	return image, func() {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		if err := i.d.engine.RemoveImage(work, image); err != nil && !fault.Is(err, fault.NotFound) {
+			i.d.log.Warn("an image that a disk was read of is left behind; the next server removes it", "image", image, "error", err)
+		}
+	}, nil
 }
 
 // reader makes a container that never runs, of which an image's files are read, and those of volumes.

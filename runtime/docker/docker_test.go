@@ -81,6 +81,7 @@ func TestDriver(t *testing.T) {
 		{"WhatItCannotDoIsRefused", refusals},
 		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
+		{"WhatChangesWhileItIsRead", readWhileWritten},
 		{"WhatWasLeftHalfDone", halfDone},
 		{"StrangersVolumesAreNeitherShownNorTouched", strangersVolumes},
 		{"NoLinkLeadsOutOfAVolume", volumeRaces},

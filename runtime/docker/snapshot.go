@@ -67,7 +67,8 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	if i.its() == "" {
 		return runtime.Snapshot{}, i.gone()
 	}
-	err = i.commit(work, id)
+	repository, tag := d.snapshotName(id)
+	_, err = i.commit(work, repository, tag, id)
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -121,28 +122,27 @@ func (d *Driver) keep(ctx context.Context, id sandbox.ID) (done func(), err erro
 	return nil, err
 }
 
-// commit has the image made. verb is held.
-func (i *Instance) commit(ctx context.Context, id sandbox.ID) error {
+// commit has an image made of the disk, with a name or without one, and the label of a snapshot. verb is held.
+func (i *Instance) commit(ctx context.Context, repository, tag string, id sandbox.ID) (image string, err error) {
 	c, err := i.d.engine.InspectContainer(ctx, i.its())
 	if err != nil {
-		return err
+		return "", err
 	}
 	i.mu.Lock()
 	if i.up && !i.paused && !i.frozen {
 		i.pauses = 1
 	}
 	i.mu.Unlock()
-	repository, tag := i.d.snapshotName(id)
-	_, err = i.d.engine.CommitContainer(ctx, c.ID, engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
+	image, err = i.d.engine.CommitContainer(ctx, c.ID, engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
 		labelServer: i.d.namespace, labelSnapshot: string(id), labelOf: c.Image, labelSandbox: "", labelPolicy: "", labelMounts: "",
 	}})
 	if err != nil {
 		i.mu.Lock()
 		i.pauses = 0
 		i.mu.Unlock()
-		return err
+		return "", err
 	}
-	return nil
+	return image, nil
 }
 
 // sizeOf is what a snapshot takes beside its image. What was changed from one snapshot to the next

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -93,7 +94,7 @@ func (t *Tree) read(h *tar.Header, content io.Reader) (*entry, error) {
 	case tar.TypeLink:
 		first := t.entries[clean(h.Linkname)]
 		if first == nil {
-			return nil, fault.New(fault.Unavailable, "the Engine's archive of a container has a link to what it lacks")
+			return nil, broken(errors.New("it has a link to what it lacks"))
 		}
 		first.group = cmp.Or(first.group, clean(h.Linkname))
 		return first, nil
@@ -134,5 +135,18 @@ func broken(err error) error {
 	if fault.Of(err) != fault.Internal {
 		return err // the Engine's client knows why
 	}
-	return fault.Wrap(fault.Unavailable, err, "the Engine's archive of a container cannot be read (%s)", fmt.Sprint(err)).WithRemedy("try again")
+	return fault.Wrap(fault.Unavailable, &tornError{err}, "the Engine's archive of a container cannot be read (%s)", fmt.Sprint(err)).
+		WithRemedy("try again, or stop the sandbox first: its files may have changed meanwhile")
+}
+
+// tornError is of an archive that came whole, and is none.
+type tornError struct{ error }
+
+func (t *tornError) Unwrap() error { return t.error }
+
+// IsTorn reports whether an archive ended before its end, though the Engine sent no more. That is how it ends where a
+// file became shorter than its entry says while the Engine read it.
+func IsTorn(err error) bool {
+	_, ok := errors.AsType[*tornError](err)
+	return ok
 }
