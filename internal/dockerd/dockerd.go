@@ -98,11 +98,16 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := os.WriteFile(config, b, 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, o, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config))
+	prepare := func() error { return nil }
+	if o.MapUsers {
+		prepare = addUser
+	}
+	return start(ctx, o, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config), prepare)
 }
 
-// start has the command run in namespaces of its own, and waits until it answers at the socket. The groups are swept in the end.
-func start(ctx context.Context, o Options, groups []string, socket string, cmd *exec.Cmd) (_ *Engine, err error) {
+// start has the command run in namespaces of its own, in which prepare was called, and waits until it answers at the socket. The groups are
+// swept in the end.
+func start(ctx context.Context, o Options, groups []string, socket string, cmd *exec.Cmd, prepare func() error) (_ *Engine, err error) {
 	log, err := os.Create(filepath.Join(o.Dir, "engine.log"))
 	if err != nil {
 		return nil, err
@@ -122,10 +127,8 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
 			return err
 		}
-		if o.MapUsers {
-			if err := addUser(); err != nil {
-				return err
-			}
+		if err := prepare(); err != nil {
+			return err
 		}
 		return cmd.Start()
 	})

@@ -19,7 +19,8 @@ import (
 const podmanGroup = "libpod_parent"
 
 // StartPodman starts Podman's service, as root, and waits until it answers as Start does. Its containers outlive
-// the service, but not the Engine's namespace.
+// the service, but not the Engine's namespace. What cleans up after a container that ended does not find its libraries there:
+// it would take away all mounts in the Engine's directory with the last one, and images that were lent are such.
 func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 	if err := checkPlace(o.Dir); err != nil {
 		return nil, err
@@ -42,18 +43,6 @@ func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 		groups = append(groups, podmanGroup)
 	}
 	home := filepath.Join(o.Dir, "home")
-	files := map[string]string{
-		"containers.conf": fmt.Sprintf("[containers]\napparmor_profile = \"\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\nconmon_path = [%q]\n"+
-			"[engine.runtimes]\nrunc = [%q]\n", k.Path("conmon"), runc.Path("runc")),
-		"storage.conf":                        fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = \"/run/containers/storage\"\n", filepath.Join(o.Dir, "data")),
-		"home/.config/containers/policy.json": `{"default":[{"type":"insecureAcceptAnything"}]}`,
-	}
-	for name, text := range files {
-		path := filepath.Join(o.Dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			return nil, err
-		}
-	}
 	socket := filepath.Join(o.Dir, "podman.sock")
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -66,5 +55,20 @@ func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	cmd.Env = append(env, "HOME="+home, "CONTAINERS_CONF="+filepath.Join(o.Dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(o.Dir, "storage.conf"))
-	return start(ctx, o, groups, socket, cmd)
+	for name, text := range map[string]string{
+		"containers.conf": fmt.Sprintf("[containers]\napparmor_profile = \"\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\nconmon_path = [%q]\n"+
+			"[engine.runtimes]\nrunc = [%q]\n", k.Path("conmon"), runc.Path("runc")),
+		"storage.conf": fmt.Sprintf("[storage]\ndriver = \"overlay\"\ngraphroot = %q\nrunroot = \"/run/containers/storage\"\n", filepath.Join(o.Dir, "data")),
+	} {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	return start(ctx, o, groups, socket, cmd, acceptImages)
+}
+
+// acceptImages writes which images are taken to the thread's own /etc, where Podman looks for that when it makes one of a container.
+func acceptImages() error {
+	const dir = "/etc/containers"
+	return errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(dir+"/policy.json", []byte(`{"default":[{"type":"insecureAcceptAnything"}]}`), 0o644))
 }

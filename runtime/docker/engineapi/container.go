@@ -191,8 +191,11 @@ func (c *Client) StopContainer(ctx context.Context, id string, grace time.Durati
 	}, nil)
 }
 
-// KillContainer kills all of it. One that does not run is fault.Conflict.
+// KillContainer kills all of it. One that does not run is fault.Conflict. It may be down only after a moment.
 func (c *Client) KillContainer(ctx context.Context, id string) error {
+	if c.Podman() { // whose call of this API waits up to twenty seconds for what cleans up after a container
+		return c.call(ctx, request{method: http.MethodPost, path: "/v4.0.0/libpod" + container(id, "/kill"), query: url.Values{"signal": {"SIGKILL"}}, within: workTimeout, bare: true}, nil)
+	}
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/kill"), within: workTimeout}, nil)
 }
 
