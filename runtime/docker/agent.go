@@ -138,6 +138,7 @@ type agentConfig struct {
 	UID         uint32         `json:"uid"`
 	GID         uint32         `json:"gid"`
 	Root        bool           `json:"root"`
+	Home        string         `json:"home"`
 	MaxLogBytes int64          `json:"max_log_bytes,omitempty"`
 	Threads     int            `json:"threads"`
 	OpenFiles   uint32         `json:"open_files"`
@@ -155,13 +156,16 @@ const (
 	commandFiles = 4096
 )
 
-// userID is that of commands inside.
-const userID = 1000
+// userID is that of commands inside, and userHome their home.
+const (
+	userID   = 1000
+	userHome = "/home/sandbox"
+)
 
 // configOf returns the agent's configuration.
 func configOf(l sandbox.Limits, key *handshake.Key) ([]byte, error) {
 	return json.Marshal(agentConfig{
-		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, MaxLogBytes: l.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles,
+		Socket: insideRun + "/" + socketFile, Key: key, Log: insideLog, UID: userID, GID: userID, Root: true, Home: userHome, MaxLogBytes: l.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles,
 		FewSockets: true,
 	})
 }

@@ -113,6 +113,7 @@ func TestDriver(t *testing.T) {
 				},
 				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
 				Lacks:     append(lacks(), runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
+				Tried:     tried(),
 				Otherwise: otherwise(),
 			}
 		}, append(mostOfVolumes(), "Pause", "Resize", "Meter", "Concurrency", "Snapshots")...) // no stream has a part in them, but that no new one begins while a container is paused
@@ -128,6 +129,9 @@ func lacks() []runtime.Feature {
 		runtime.Isolation, runtime.LimitSockets, runtime.LimitDisk, runtime.CheapSnapshots,
 	}
 }
+
+// tried are tests of the groups for isolation that hold on every Engine.
+func tried() []string { return []string{"CommandsRunAsTheSandboxUser"} }
 
 // mostOfVolumes are tests of volumes that are the same however agents are reached.
 func mostOfVolumes() []string {
@@ -154,6 +158,7 @@ func conforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, without ..
 			Open:      func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
 			Must:      []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts, runtime.TrackChanges, runtime.WatchFiles},
 			Lacks:     lacks(),
+			Tried:     tried(),
 			Otherwise: otherwise(),
 		}
 	}, without...)

@@ -13,7 +13,7 @@ import "sandpit.dev/runtime/runtimetest"
 //   - the group Told: what programs are told is the host's.
 func triedWhereMapped() []string {
 	return []string{
-		"TheSandboxRootWritesTheSystemAndTheUserSeesIt", "RootsProgramsAndHomeAreNotTheUsers", "UsualProgramsWork",
+		"CommandsRunAsTheSandboxUser", "TheSandboxRootWritesTheSystemAndTheUserSeesIt", "RootsProgramsAndHomeAreNotTheUsers", "UsualProgramsWork",
 		"TheHarnessTellsSuccessFromRefusalFromMistakes", "RacesWithTheAgent", "HostFiles", "Devices", "KernelFiles", "Mounts", "StoreOfTheLayers", "ProcessOne", "OtherUser",
 		"Credentials", "Namespaces", "KernelCalls", "Limits", "Sockets", "Network", "Terminals", "KnownEscapes",
 		"NothingOfTheOtherCanBeReached", "TheSharedImageIsEachOnesOwn", "KillingAllThatOneSeesKillsNothingOfTheOther", "LocksAndWatchesOnDevicesAreEachOnesOwn",

@@ -49,7 +49,9 @@ type Config struct {
 	// whatever the agent serves on: it has to have a key.
 	Root bool `json:"root,omitempty"`
 
-	Workspace   string `json:"workspace,omitempty"`     // "": /workspace
+	Workspace string `json:"workspace,omitempty"` // "": /workspace
+	// Home is that of the user, made and given to it where there is none; "": the workspace.
+	Home        string `json:"home,omitempty"`
 	MaxLogBytes int64  `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
 	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
 	// Threads are made at the start and kept, where commands could leave no process over: Go's runtime
@@ -163,7 +165,7 @@ func read(file string) (*Config, error) {
 	if err := d.Decode(&c); err != nil {
 		return nil, fmt.Errorf("the configuration is not valid: %w", err)
 	}
-	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log} {
+	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log, "home": c.Home} {
 		if !filepath.IsAbs(path) && (name == "log" || path != "") {
 			return nil, fmt.Errorf("the configuration is not valid: %s: %q is not an absolute path", name, path)
 		}
@@ -216,9 +218,12 @@ func (c *Config) options(first bool) (server.Options, error) {
 	if workspace == "" {
 		workspace = "/workspace"
 	}
-	user := view.Identity{Name: "sandbox", UID: int(c.UID), GID: int(c.GID), Home: workspace}
+	user := view.Identity{Name: "sandbox", UID: int(c.UID), GID: int(c.GID), Home: cmp.Or(c.Home, workspace)}
 	if os.Geteuid() == 0 {
 		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
+	}
+	if c.Home != "" {
+		_ = c.makeHome() // what is in the way is the sandbox's own, which lacks a home then and nothing else
 	}
 	v := view.Plain(user)
 	if err := v.(view.Starter).Start(); err != nil {

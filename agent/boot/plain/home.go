@@ -1,0 +1,29 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plain
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// makeHome makes the user's home where nothing has its name. What is there stays as it is, whoever
+// owns it: the image gave it to them, or the sandbox's root. A link is not followed, in whose place the directory that
+// was made may be by now: a volume that is mounted above it is another sandbox's, too.
+func (c *Config) makeHome() error {
+	if err := os.Mkdir(c.Home, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	dir, err := os.OpenFile(c.Home, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Chown(int(c.UID), int(c.GID)), dir.Close())
+}
