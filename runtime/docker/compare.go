@@ -104,7 +104,7 @@ func (i *Instance) readTree(ctx context.Context) (*disk.Tree, error) {
 		return nil, i.gone()
 	}
 	tree, err := i.d.readTree(ctx, i.its())
-	if !disk.IsTorn(err) || i.d.keepsSnapshots() != nil {
+	if !disk.IsTorn(err) {
 		return tree, err
 	}
 	i.d.log.Debug("files of a sandbox change while they are read; they are copied first", "sandbox", i.id, "error", err)

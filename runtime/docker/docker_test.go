@@ -82,6 +82,7 @@ func TestDriver(t *testing.T) {
 		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
 		{"WhatChangesWhileItIsRead", readWhileWritten},
+		{"SnapshotsBesideStreams", snapshotsBesideStreams},
 		{"WhatWasLeftHalfDone", halfDone},
 		{"StrangersVolumesAreNeitherShownNorTouched", strangersVolumes},
 		{"NoLinkLeadsOutOfAVolume", volumeRaces},
@@ -111,12 +112,12 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
-				Lacks:     append(lacks(), runtime.Snapshots, runtime.VolumeParts), // the last as long as the tests' Engine is older than Docker 26
+				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
+				Lacks:     append(lacks(), runtime.VolumeParts), // as long as the tests' Engine is older than Docker 26
 				Tried:     tried(),
 				Otherwise: otherwise(),
 			}
-		}, append(mostOfVolumes(), "Pause", "Resize", "Meter", "Concurrency", "Snapshots")...) // no stream has a part in them, but that no new one begins while a container is paused
+		}, append(mostOfVolumes(), "Pause", "Resize", "Meter", "Concurrency", "Snapshots", "Volumes/ItIsNoPartOfADifference")...) // no stream has a part in them, but that no new one begins while a container is paused
 	})
 	t.Run("Conformance", func(t *testing.T) { // see TestSoakSnapshots
 		conforms(t, h, image, "Snapshots", "Volumes/ItIsNoPartOfADifference", "Volumes/AnyWhere")
@@ -171,6 +172,7 @@ func TestSoakSnapshots(t *testing.T) {
 	}
 	h := dockerdtest.New(t)
 	t.Run("BrokenLines", func(t *testing.T) { brokenLines(t, newPlace(t, h), brokenVerbs(), unasked, unanswered, away, ended) })
+	t.Run("WhoWaitsForADiskIsFrozen", func(t *testing.T) { freezesWriters(t, newPlace(t, h)) })
 	t.Run("ManyLayersBecomeOne", func(t *testing.T) { layersBecomeOne(t, newPlace(t, h)) })
 	t.Run("ASnapshotFromOutside", func(t *testing.T) { fromOutside(t, newPlace(t, h)) })
 	t.Run("Conformance", func(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 // driftText says of a container that its label has another fingerprint than one would that is made now.
 const driftText = "its container was made with other rights, or for another OCI runtime, than this server gives now: by another version of it, or another docker.runtime"
 
+// driftRemedy is what mends it.
+const driftRemedy = "stop it and start it again: it keeps its disk"
+
 var _ runtime.Noter = (*Instance)(nil)
 
 // drift reports whether the container was made with other rights than the driver gives now.
@@ -25,15 +28,8 @@ func (i *Instance) drift() bool {
 // tellDrift tells of it in the log, when the container is found.
 func (i *Instance) tellDrift() {
 	if i.drift() {
-		i.d.log.Warn("a sandbox has other rights than it would get now", "sandbox", i.id, "why", driftText, "remedy", i.driftRemedy())
+		i.d.log.Warn("a sandbox has other rights than it would get now", "sandbox", i.id, "why", driftText, "remedy", driftRemedy)
 	}
-}
-
-func (i *Instance) driftRemedy() string {
-	if err := i.d.keepsSnapshots(); err != nil {
-		return "make a new sandbox in its place when it suits you: " + fault.As(err).Message
-	}
-	return "stop it and start it again: it keeps its disk"
 }
 
 // Note returns what the last start did about a drift, or why it did nothing.
@@ -59,9 +55,7 @@ func (i *Instance) mendDrift(ctx context.Context, spec runtime.Spec, was bool) {
 	}
 	var err error
 	if i.drift() { // and no new container has been made for other volumes
-		if err = i.d.keepsSnapshots(); err == nil {
-			err = i.remake(ctx, spec)
-		}
+		err = i.remake(ctx, spec)
 	}
 	if err != nil {
 		i.d.log.Warn("a sandbox starts with other rights than it would get now", "sandbox", i.id, "why", driftText, "error", err)

@@ -163,7 +163,7 @@ func (d *Driver) inspect(ctx context.Context, undue func(sandbox.ID) string, men
 				}
 			}
 		case i.drift() && !mend: // what mends it is the sandbox's next start
-			f.What = driftText + "; " + i.driftRemedy()
+			f.What = driftText + "; " + driftRemedy
 		default:
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
 )
 
 var _ runtime.Pauser = (*Instance)(nil)
@@ -51,7 +52,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 	i.mu.Lock()
 	i.paused, i.pauses = true, 1 // before its event comes, which may be after Resume
 	i.mu.Unlock()
-	err = i.d.engine.PauseContainer(work, i.its())
+	err = i.freezing(work, func() error { return i.d.engine.PauseContainer(work, i.its()) })
 	begin()
 	if err == nil {
 		i.mark(pausedFile)
@@ -71,6 +72,31 @@ func (i *Instance) Pause(ctx context.Context) error {
 		return over
 	}
 	return err
+}
+
+// freezePatience is how long a container that cannot be frozen is tried again.
+const freezePatience = 30 * time.Second
+
+// freezing has do freeze the container, again where the kernel did not come to it: that needs an instant in which no process
+// waits for a disk.
+func (i *Instance) freezing(ctx context.Context, do func() error) error {
+	limit := time.Now().Add(freezePatience)
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
+		err := do()
+		if !engineapi.CannotFreeze(err) {
+			return err
+		}
+		if time.Now().After(limit) {
+			return fault.Wrap(fault.Unavailable, err, "the processes of sandbox %s cannot be frozen: some have waited for a disk all the time", i.id).
+				WithRemedy("try again when they write less, or stop the sandbox first")
+		}
+		i.d.log.Debug("the processes of a sandbox were not frozen; that is tried again", "sandbox", i.id, "error", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
 }
 
 // Resume lets it go on.

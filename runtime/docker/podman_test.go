@@ -22,6 +22,17 @@ func TestPodman(t *testing.T) {
 	image := lendPython(t, h)
 	t.Run("ContainersInOtherHands", func(t *testing.T) { otherHands(t, newPlace(t, h)) })
 	t.Run("WhatAnImageHasArrivesAsItIs", func(t *testing.T) { filesArrive(t, newPlace(t, h)) })
+	for _, test := range []struct {
+		name string
+		run  func(t *testing.T, p *place)
+	}{
+		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
+		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
+		{"WhatWasLeftHalfDone", halfDone},
+		{"WhatChangesWhileItIsRead", readWhileWritten},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
+	}
 	t.Run("VolumesAreRefused", func(t *testing.T) {
 		p := newPlace(t, h)
 		spec := p.spec()
@@ -36,8 +47,8 @@ func TestPodman(t *testing.T) {
 			t.Errorf("the volumes are %v", ids)
 		}
 	})
-	t.Run("Conformance", func(t *testing.T) { // a stop takes Podman twenty seconds in its namespace here: the rest is in TestSoakPodman
-		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter")
+	t.Run("Conformance", func(t *testing.T) { // the rest is in TestSoakPodman
+		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter", "Snapshots")
 	})
 }
 
@@ -52,10 +63,11 @@ func podmanConforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, with
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		dir, namespace := t.TempDir(), newNamespace()
 		return runtimetest.Harness{
-			Image: image,
+			Image: image, Coarse: coarse,
 			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize},
-			Lacks: append(lacks(), runtime.Snapshots, runtime.Volumes, runtime.VolumeParts),
+			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots},
+			Lacks: append(lacks(), runtime.Volumes, runtime.VolumeParts),
+			Tried: tried(),
 		}
 	}, append(without, "Concurrency", "Network", "Changes", "Watches", "Isolation", "Neighbours")...)
 }

@@ -49,7 +49,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Reopen:         nil,
 		runtime.Pause:          nil,
 		runtime.Resize:         nil,
-		runtime.Snapshots:      d.keepsSnapshots(),
+		runtime.Snapshots:      nil,
 		runtime.CheapSnapshots: no(other, "the Engine copies what a disk holds beside its image for each snapshot"),
 		runtime.Volumes:        d.keepsVolumes(),
 		runtime.VolumeParts:    d.mountsPartsHere(ctx, info),

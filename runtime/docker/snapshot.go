@@ -19,35 +19,14 @@ import (
 // disk holds beside its image.
 const commitTimeout = 15 * time.Minute
 
-// keepsSnapshots says why there are none, and is nil where there are.
-func (d *Driver) keepsSnapshots() error {
-	const other = "use the native runtime"
-	switch {
-	case d.engine.Podman():
-		return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots with Podman, which makes images in another way").WithRemedy(other)
-	case d.stream.Load():
-		return streamed()
-	}
-	return nil
-}
-
-func streamed() error {
-	return fault.New(fault.Unsupported, "the docker runtime keeps no snapshots where it reaches agents through the Engine: Docker 20.10 hangs when it commits a container while a stream leads into it").
-		WithRemedy("use the native runtime")
-}
-
-// Snapshot has the Engine make an image of the container's disk. The Engine has it stand still
-// meanwhile, unless it does already; a server that ends leaves it to the Engine to go on.
+// Snapshot has the Engine make an image of the container's disk, which stands still meanwhile.
 func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snapshot, error) {
-	if err := errors.Join(checkSnapshotID(id), d.keepsSnapshots()); err != nil {
+	if err := checkSnapshotID(id); err != nil {
 		return runtime.Snapshot{}, err
 	}
 	i, err := d.instance(ctx, of)
 	if err != nil {
 		return runtime.Snapshot{}, err
-	}
-	if i.streams() {
-		return runtime.Snapshot{}, streamed()
 	}
 	done, err := d.keep(ctx, id)
 	if err != nil {
@@ -128,21 +107,64 @@ func (i *Instance) commit(ctx context.Context, repository, tag string, id sandbo
 	if err != nil {
 		return "", err
 	}
-	i.mu.Lock()
-	if i.up && !i.paused && !i.frozen {
-		i.pauses = 1
-	}
-	i.mu.Unlock()
-	image, err = i.d.engine.CommitContainer(ctx, c.ID, engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
+	to := engineapi.Commit{Repository: repository, Tag: tag, Labels: map[string]string{
 		labelServer: i.d.namespace, labelSnapshot: string(id), labelOf: c.Image, labelSandbox: "", labelPolicy: "", labelMounts: "",
-	}})
-	if err != nil {
-		i.mu.Lock()
-		i.pauses = 0
-		i.mu.Unlock()
-		return "", err
+	}}
+	if c.State.Running && !c.State.Paused {
+		goOn, err := i.freeze(ctx)
+		if err != nil {
+			return "", err
+		}
+		defer goOn()
 	}
-	return image, nil
+	return i.d.engine.CommitContainer(ctx, c.ID, to)
+}
+
+// expectPauses has that many events of a container that was frozen be the driver's own.
+func (i *Instance) expectPauses(n int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pauses = n
+}
+
+// freeze has the container stand still until goOn, and no stream begin meanwhile. The Engine's own way is not that: Docker copies the
+// disk of what goes on where the kernel did not freeze it in time, and waits for ever where a stream begins. What a server that ends
+// leaves frozen goes on with the next. verb is held.
+func (i *Instance) freeze(ctx context.Context) (goOn func(), err error) {
+	begin, err := i.holdStreams(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i.expectPauses(1)
+	if err := i.freezing(ctx, func() error { return i.d.engine.PauseContainer(ctx, i.its()) }); err != nil {
+		begin()
+		i.expectPauses(0)
+		return nil, errors.Join(i.orDown(err), i.thaw(ctx))
+	}
+	return func() {
+		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		err := i.d.engine.ResumeContainer(work, i.its())
+		begin()
+		if err == nil {
+			return
+		}
+		if err := i.thaw(work); err != nil {
+			i.d.log.Error("a sandbox whose disk was copied may stand still; its next start, stop, pause or resume mends it", "sandbox", i.id, "error", err)
+		}
+	}, nil
+}
+
+// thaw has a container go on that may be frozen since the Engine did not answer, unless it is down.
+func (i *Instance) thaw(ctx context.Context) error {
+	if _, over := i.life(); over != nil {
+		return nil //nolint:nilerr // what is down is not frozen
+	}
+	err := i.resume(ctx)
+	if _, over := i.life(); over != nil {
+		return nil //nolint:nilerr // as above
+	}
+	return err
 }
 
 // sizeOf is what a snapshot takes beside its image. What was changed from one snapshot to the next

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker"
 	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
 )
@@ -336,5 +337,62 @@ func fromOutside(t *testing.T, p *place) {
 	}
 	if got := p.images(); len(got) != 0 {
 		t.Errorf("left are the images %v", got)
+	}
+}
+
+// Over a stream of the Engine's, which begins none while it keeps a disk, calls go on or wait for it, and a
+// fork is reached like any other.
+func snapshotsBesideStreams(t *testing.T, p *place) {
+	ctx := t.Context()
+	again := func() {
+		p.must(p.driver.Close())
+		p.driver = openWith(t, docker.Options{Dir: p.dir, Namespace: p.namespace, Engine: engineapi.Environment{Host: "unix://" + p.host.Socket()}, Stream: true})
+	}
+	again()
+	i, spec, _ := p.create()
+	p.run(i, agent.Command{Shell: "head -c 2M /dev/urandom > big; echo first > file"})
+	var kept []sandbox.ID
+	for range 3 {
+		again()
+		i, err := p.driver.Open(ctx, i.Handle()) // of a start that is long past, and without a stream
+		p.must(err)
+		id := sandbox.NewID()
+		kept = append(kept, id)
+		done := make(chan error, 1)
+		go func() {
+			_, err := p.driver.Snapshot(ctx, spec.ID, id)
+			done <- err
+		}()
+		for over := false; !over; {
+			select {
+			case err := <-done:
+				p.must(err)
+				over = true
+			default:
+			}
+			if got := p.run(i, agent.Command{Shell: "cat file"}); got != "first\n" {
+				t.Errorf("while it is kept it answers %q", got)
+			}
+		}
+	}
+	fork, forked := p.from(kept[0])
+	if got := p.run(fork, agent.Command{Shell: "cat file; stat -c %s big"}); got != "first\n2097152\n" {
+		t.Errorf("the fork has %q", got)
+	}
+	p.must(fork.Stop(ctx, 0))
+	p.must(p.driver.Rollback(ctx, forked.ID, "", forked.Limits))
+	p.must(fork.Start(ctx, forked))
+	if got := p.run(fork, agent.Command{Shell: "ls; echo empty"}); got != "empty\n" {
+		t.Errorf("after a rollback to an empty disk: %q", got)
+	}
+	p.must(fork.Remove(ctx))
+	i, err := p.driver.Open(ctx, i.Handle())
+	p.must(err)
+	p.must(i.Remove(ctx))
+	for _, id := range kept {
+		p.must(p.driver.RemoveSnapshot(ctx, id))
+	}
+	if list := p.images(); len(list) != 0 {
+		t.Errorf("left are the images %v", list)
 	}
 }

@@ -6,9 +6,11 @@ package engineapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -202,6 +204,13 @@ func (c *Client) KillContainer(ctx context.Context, id string) error {
 // PauseContainer freezes it. One that is paused or down is fault.Conflict.
 func (c *Client) PauseContainer(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/pause"), within: workTimeout}, nil)
+}
+
+// CannotFreeze reports whether an Engine says that the kernel did not freeze a container while its OCI runtime waited for that, half a
+// second or so: a process that waits for a disk cannot be. It goes on.
+func CannotFreeze(err error) bool {
+	cause := errors.Unwrap(err)
+	return cause != nil && strings.Contains(cause.Error(), "unable to freeze")
 }
 
 // ResumeContainer lets it continue. One that is not paused is an error.

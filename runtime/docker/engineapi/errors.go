@@ -77,6 +77,9 @@ func (c *Client) said(status int, words string) error {
 		return fault.NoSpace(fault.StoreDisk, errors.New(words), "the disk of the Engine at %s is full", c.Host()).
 			WithRemedy("make room there: docker system df says what takes it, docker system prune removes what nothing uses")
 	}
+	if status == http.StatusInternalServerError && strings.HasSuffix(words, "no such container") { // Podman, of one that went while it looked
+		status = http.StatusNotFound
+	}
 	switch status {
 	case http.StatusBadRequest:
 		return fault.New(fault.Invalid, "the Engine refuses this: %s", words)

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -36,16 +38,37 @@ type ListedImage struct {
 // InspectImage returns an image by reference or id; a missing one is fault.NotFound.
 func (c *Client) InspectImage(ctx context.Context, ref string) (Image, error) {
 	var out Image
-	return out, c.call(ctx, request{method: http.MethodGet, path: image(ref, "/json"), within: callTimeout}, &out)
+	err := c.call(ctx, request{method: http.MethodGet, path: image(ref, "/json"), within: callTimeout}, &out)
+	out.Parent = prefixed(out.Parent)
+	return out, err
 }
 
 // ListImages returns all images with these labels: name, or name=value; but for those that have no
 // name and are others' parents.
 func (c *Client) ListImages(ctx context.Context, labels ...string) ([]ListedImage, error) {
 	var out []ListedImage
-	return out, c.call(ctx, request{
-		method: http.MethodGet, path: "/images/json", query: url.Values{"filters": {labelled(labels)}}, within: callTimeout,
+	asked := labels
+	if c.Podman() {
+		asked = labels[:min(1, len(labels))] // asked for two, version 4.3 finds none
+	}
+	err := c.call(ctx, request{
+		method: http.MethodGet, path: "/images/json", query: url.Values{"filters": {labelled(asked)}}, within: callTimeout,
 	}, &out)
+	for n := range out {
+		out[n].ParentID = prefixed(out[n].ParentID)
+	}
+	return slices.DeleteFunc(out, func(img ListedImage) bool { return !hasAll(img.Labels, labels) }), err
+}
+
+// hasAll reports whether labels are among those of something: name, or name=value.
+func hasAll(have map[string]string, labels []string) bool {
+	for _, label := range labels {
+		name, want, exact := strings.Cut(label, "=")
+		if got, ok := have[name]; !ok || exact && got != want {
+			return false
+		}
+	}
+	return true
 }
 
 // LoadImage gives an Engine an archive of an image, as docker load reads it.
@@ -93,24 +116,37 @@ func (c *Client) PullImage(ctx context.Context, ref string, tell func(layer, sta
 // Commit says what an image is called that is made of a container.
 type Commit struct {
 	Repository, Tag string
-	Labels          map[string]string // with those of the container, over those of the same names
+	Labels          map[string]string // with those of the container, over those of the same names; values have no spaces
 }
 
-// CommitContainer makes an image of a container's disk, up or down, and returns its id. All of the
-// container's processes stand still meanwhile. An Engine that has begun finishes it, whatever becomes
+// CommitContainer makes an image of a container's disk, up or down, and returns its id. Its
+// processes go on meanwhile unless they are frozen: what an Engine does about that by itself may fail unsaid. An Engine that has begun finishes it, whatever becomes
 // of the caller. What is mounted is no part of it.
 func (c *Client) CommitContainer(ctx context.Context, id string, to Commit) (string, error) {
 	var out struct {
 		ID string `json:"Id"`
 	}
+	q := url.Values{"container": {id}, "repo": {to.Repository}, "tag": {to.Tag}, "pause": {"0"}}
+	if c.Podman() { // which reads no labels in what is sent
+		for _, name := range slices.Sorted(maps.Keys(to.Labels)) {
+			q.Add("changes", "LABEL "+name+"="+to.Labels[name])
+		}
+	}
 	err := c.call(ctx, request{
-		method: http.MethodPost, path: "/commit", query: url.Values{"container": {id}, "repo": {to.Repository}, "tag": {to.Tag}, "pause": {"1"}},
-		in: struct{ Labels map[string]string }{to.Labels}, within: copyTimeout,
+		method: http.MethodPost, path: "/commit", query: q, in: struct{ Labels map[string]string }{to.Labels}, within: copyTimeout,
 	}, &out)
 	if err == nil && out.ID == "" {
 		err = c.noEngine(nil, "makes an image without an id")
 	}
-	return out.ID, err
+	return prefixed(out.ID), err
+}
+
+// prefixed returns an image's id as Docker writes it. Podman leaves the name of the hash out here and there.
+func prefixed(id string) string {
+	if len(id) == 64 && !strings.Contains(id, ":") {
+		return "sha256:" + id
+	}
+	return id
 }
 
 // TagImage gives an image one more name. Another that had it has it no longer.
