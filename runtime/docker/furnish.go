@@ -84,7 +84,7 @@ func (d *Driver) visit(ctx context.Context, image string, mounts []sandbox.Mount
 	var wholes []engineapi.Mount
 	at = make([]string, len(mounts))
 	for n, m := range mounts {
-		if m.Sub != "" || d.isFresh(m.Volume) {
+		if m.Sub != "" || d.isFresh(m.Volume) && !d.engine.Podman() {
 			at[n] = insideVolume(n)
 			wholes = append(wholes, engineapi.Mount{Type: "volume", Source: d.engineVolume(m.Volume), Target: at[n], Volume: &engineapi.VolumeOptions{NoCopy: true}})
 		}
@@ -161,6 +161,43 @@ func (d *Driver) hand(ctx context.Context, v *visit, id sandbox.ID, at string) e
 	return d.unfresh(id)
 }
 
+// handNew is hand with Podman, which gives a volume that it mounts in what runs for the first time to whoever owns its place, and
+// unpacks an archive beside all volumes but one that is for a volume itself. No command runs yet.
+func (i *Instance) handNew(ctx context.Context, mounts []sandbox.Mount) error {
+	if !i.d.engine.Podman() {
+		return nil
+	}
+	for _, m := range mounts {
+		if m.ReadOnly { // the user writes to none; it is given with its next mount
+			continue
+		}
+		if err := i.handOne(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Instance) handOne(ctx context.Context, m sandbox.Mount) error {
+	if err := i.d.handing.lock(ctx); err != nil {
+		return err
+	}
+	defer i.d.handing.unlock()
+	if !i.d.isFresh(m.Volume) {
+		return nil
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o755, Uid: userID, Gid: userID, ModTime: time.Now()})
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	if err := i.d.engine.PutArchive(ctx, i.its(), m.Path, &b); err != nil {
+		return err
+	}
+	return i.d.unfresh(m.Volume)
+}
+
 // visit looks at what is in a container that does not run.
 type visit struct {
 	d         *Driver
@@ -196,7 +233,7 @@ func (v *visit) missing(ctx context.Context, base, path string) ([]directory, er
 	if len(out) == 0 || above == "" { // "/" is root's
 		return out, nil
 	}
-	uid, gid, err := v.d.engine.OwnerOf(ctx, v.container, above)
+	uid, gid, err := v.ownerOf(ctx, above)
 	if err != nil {
 		return nil, err
 	}
@@ -212,6 +249,19 @@ func (v *visit) missing(ctx context.Context, base, path string) ([]directory, er
 		out[n].uid, out[n].gid = uid, gid
 	}
 	return out, nil
+}
+
+// ownerOf returns whose a directory is. Podman says of each that it is root's: there those below the user's own places are the user's.
+func (v *visit) ownerOf(ctx context.Context, path string) (uid, gid int, err error) {
+	if !v.d.engine.Podman() {
+		return v.d.engine.OwnerOf(ctx, v.container, path)
+	}
+	for _, dir := range []string{sandbox.Workspace, sandbox.Artifacts, userHome} {
+		if path == dir || strings.HasPrefix(path, dir+"/") {
+			return userID, userID, nil
+		}
+	}
+	return 0, 0, nil
 }
 
 // isDir reports whether a directory is there, whose own directory is one.

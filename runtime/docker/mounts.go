@@ -31,9 +31,6 @@ func (d *Driver) checkMounts(mounts []sandbox.Mount) error {
 	if len(mounts) == 0 {
 		return nil
 	}
-	if err := d.keepsVolumes(); err != nil {
-		return err
-	}
 	if err := sandbox.CheckMounts(mounts); err != nil {
 		return err
 	}
@@ -54,8 +51,11 @@ func (d *Driver) checkMounts(mounts []sandbox.Mount) error {
 // mountsParts says why no directory of a volume can be mounted, and is nil where it can: by the Engine,
 // or by the server, which enters containers as it does for their networks.
 func (d *Driver) mountsParts() error {
-	if err := d.keepsVolumes(); err != nil || d.engine.MountsParts() {
-		return err
+	if d.engine.MountsParts() {
+		return nil
+	}
+	if d.engine.Podman() {
+		return fault.New(fault.Unsupported, "the docker runtime mounts no directories of volumes with Podman, which reaches no volume by an archive of what is above it").WithRemedy("mount the whole volume")
 	}
 	if d.enters() != nil {
 		return fault.New(fault.Unsupported, "the Engine at %s mounts no directories of volumes, as those that speak version 1.45 of the API do, and the server cannot do it for it: %s", d.engine.Host(), fault.As(d.enters()).Message).
@@ -187,6 +187,9 @@ func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image strin
 // arrange does what the Engine does not, in the mounts of a container that was just started: directories of
 // volumes come to their places, and nothing on a volume is trusted. No command runs yet.
 func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
+	if err := i.handNew(ctx, mounts); err != nil {
+		return i.orDown(err)
+	}
 	if len(mounts) == 0 || i.d.enters() != nil {
 		return nil // no part that is the server's to mount is among them: see checkMounts and finishVolumes
 	}

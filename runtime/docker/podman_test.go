@@ -30,25 +30,23 @@ func TestPodman(t *testing.T) {
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
 		{"WhatWasLeftHalfDone", halfDone},
 		{"WhatChangesWhileItIsRead", readWhileWritten},
+		{"StrangersVolumesAreNeitherShownNorTouched", strangersVolumes},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })
 	}
-	t.Run("VolumesAreRefused", func(t *testing.T) {
+	t.Run("PartsOfVolumesAreRefused", func(t *testing.T) {
 		p := newPlace(t, h)
 		spec := p.spec()
-		spec.Mounts = []sandbox.Mount{{Volume: sandbox.NewID(), Path: "/workspace/data"}}
-		_, err := p.driver.Create(t.Context(), spec)
-		for what, err := range map[string]error{"CreateVolume": p.driver.CreateVolume(t.Context(), sandbox.NewID(), 0), "Create with one": err} {
-			if fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
-				t.Errorf("%s: %v", what, err)
-			}
+		spec.Mounts = []sandbox.Mount{{Volume: p.volume(), Path: "/workspace/data", Sub: "part"}}
+		if _, err := p.driver.Create(t.Context(), spec); fault.Of(err) != fault.Unsupported || fault.As(err).Remedy == "" {
+			t.Errorf("Create with one: %v", err)
 		}
-		if ids := p.volumes(); len(ids) != 0 {
-			t.Errorf("the volumes are %v", ids)
-		}
+		p.must(p.driver.RemoveVolume(t.Context(), spec.Mounts[0].Volume))
 	})
 	t.Run("Conformance", func(t *testing.T) { // the rest is in TestSoakPodman
-		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter", "Snapshots")
+		podmanConforms(t, h, image, "Lifecycle", "Limits", "Pause", "Meter", "Snapshots", "Volumes/ItOutlivesItsSandboxes", "Volumes/ItIsNoPartOfASnapshot",
+			"Volumes/ItIsNoPartOfADifference", "Volumes/OneThatIsMountedIsNotRemoved", "Volumes/OwnersAreRightInEachView", "Volumes/WhatMakesNoSenseIsRefused",
+			"Volumes/ItOutlivesTheServer", "Volumes/AnyWhere", "Volumes/ReadOnly")
 	})
 }
 
@@ -65,8 +63,8 @@ func podmanConforms(t *testing.T, h *dockerdtest.Host, image runtime.Image, with
 		return runtimetest.Harness{
 			Image: image, Coarse: coarse,
 			Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
-			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots},
-			Lacks: append(lacks(), runtime.Volumes, runtime.VolumeParts),
+			Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes},
+			Lacks: append(lacks(), runtime.VolumeParts),
 			Tried: tried(),
 		}
 	}, append(without, "Concurrency", "Network", "Changes", "Watches", "Isolation", "Neighbours")...)

@@ -51,7 +51,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Resize:         nil,
 		runtime.Snapshots:      nil,
 		runtime.CheapSnapshots: no(other, "the Engine copies what a disk holds beside its image for each snapshot"),
-		runtime.Volumes:        d.keepsVolumes(),
+		runtime.Volumes:        nil,
 		runtime.VolumeParts:    d.mountsPartsHere(ctx, info),
 		runtime.Network:        d.brings(ctx, info),
 	}, nil

@@ -18,15 +18,6 @@ import (
 
 var _ runtime.Volumer = (*Driver)(nil)
 
-// keepsVolumes says why there are none, and is nil where there are.
-func (d *Driver) keepsVolumes() error {
-	if d.engine.Podman() {
-		return fault.New(fault.Unsupported, "the docker runtime keeps no volumes with Podman, which gives none to the sandbox's user, and makes images in another way").
-			WithRemedy("use the native runtime")
-	}
-	return nil
-}
-
 // engineVolume is what people see of a volume. One that is ours has it, and the labels.
 func (d *Driver) engineVolume(id sandbox.ID) string {
 	return "sandpit-" + d.namespace + "-volume-" + string(id)
@@ -52,7 +43,7 @@ func (d *Driver) volume(ctx context.Context, id sandbox.ID) (engineapi.Volume, e
 
 // CreateVolume has the Engine make a volume. It is the Engine's root's until the first sandbox mounts it.
 func (d *Driver) CreateVolume(ctx context.Context, id sandbox.ID, limit int64) error {
-	if err := errors.Join(checkVolumeID(id), d.keepsVolumes()); err != nil {
+	if err := checkVolumeID(id); err != nil {
 		return err
 	}
 	if limit > 0 {

@@ -30,17 +30,21 @@ func (c *Client) PutArchive(ctx context.Context, id, dir string, tar io.Reader) 
 // StatArchive looks at a file of a container, which need not run; a missing one is fault.NotFound. Links
 // in the directories of its path are followed, within the container.
 func (c *Client) StatArchive(ctx context.Context, id, path string) (FileStat, error) {
-	resp, done, err := c.send(ctx, request{
-		method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout,
-	})
+	limit, cancel := context.WithTimeoutCause(ctx, callTimeout, errTimeLimit)
+	defer cancel()
+	resp, err := c.do(limit, request{method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}})
 	if err != nil {
-		return FileStat{}, err
+		return FileStat{}, c.failed(ctx, callTimeout, err)
 	}
-	defer done()
+	defer func() { _ = resp.Body.Close() }()
 	var out FileStat
 	b, err := base64.StdEncoding.DecodeString(resp.Header.Get("X-Docker-Container-Path-Stat"))
 	if err == nil {
 		err = json.Unmarshal(b, &out)
+	}
+	// Podman tells of a link to nowhere, and says that there is nothing.
+	if nowhere := err == nil && resp.StatusCode == http.StatusNotFound && out.Mode&fs.ModeSymlink != 0; resp.StatusCode >= 300 && !nowhere {
+		return FileStat{}, c.refused(resp)
 	}
 	if err != nil {
 		return FileStat{}, c.noEngine(err, "tells nothing of a file")
