@@ -12,6 +12,7 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/printable"
 	"sandpit.dev/sandbox"
 )
 
@@ -112,7 +113,7 @@ func changeOf(f wire.ChangedFile) (c sandbox.FileChange, ok bool) {
 	if !isBelow(f.Path) || f.Size < 0 {
 		return c, false
 	}
-	text, escaped := printable(wire.UnescapeName(f.Path))
+	text, escaped := printable.Name(wire.UnescapeName(f.Path))
 	return sandbox.FileChange{Path: text, Escaped: escaped, Action: f.Action, Size: f.Size}, true
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/printable"
 	"sandpit.dev/sandbox"
 )
 
@@ -145,13 +146,13 @@ func (w *Watch) event(e wire.FileEvent) (out sandbox.FileEvent, ok bool) {
 		return out, false
 	}
 	at, from := wire.UnescapeName(e.Path), wire.UnescapeName(e.From)
-	_, one := printable(at)
-	_, other := printable(from)
+	_, one := printable.Name(at)
+	_, other := printable.Name(from)
 	if out.Escaped = one || other; !out.Escaped {
 		out.Path, out.From = at, from
 		return out, true
 	}
-	out.Path, out.From = escape(at), escape(from)
+	out.Path, out.From = printable.Escape(at), printable.Escape(from)
 	return out, true
 }
 

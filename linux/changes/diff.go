@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/printable"
 )
 
 // item is one path of the answer while it is put together.
@@ -271,7 +273,7 @@ func (d *diff) answer() Changes {
 		it := d.items[path]
 		rel, _ := d.inside(path)
 		ch := Change{Action: Modified}
-		ch.Path, ch.Escaped = printable(rel)
+		ch.Path, ch.Escaped = printable.Name(rel)
 		switch {
 		case !it.before:
 			ch.Action = Created

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/internal/printable"
 )
 
 // translator makes events of one batch of a watch.
@@ -366,10 +368,10 @@ func (t *translator) emitFrom(h *recordCopy, kind Kind, name, from string) {
 	t.last[name] = kind
 	e := Event{Kind: kind, IsDir: h.isDir(), At: h.at}
 	var escaped bool
-	if e.Path, e.Escaped = printable("/" + name); kind == KindRenamed {
-		if e.From, escaped = printable("/" + from); escaped != e.Escaped {
+	if e.Path, e.Escaped = printable.Name("/" + name); kind == KindRenamed {
+		if e.From, escaped = printable.Name("/" + from); escaped != e.Escaped {
 			// One flag is about both.
-			e.Path, e.From, e.Escaped = escape("/"+name), escape("/"+from), true
+			e.Path, e.From, e.Escaped = printable.Escape("/"+name), printable.Escape("/"+from), true
 		}
 	}
 	t.events = append(t.events, e)

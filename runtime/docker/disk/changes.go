@@ -5,11 +5,9 @@ package disk
 
 import (
 	"archive/tar"
-	"fmt"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
+	"sandpit.dev/internal/printable"
 	"sandpit.dev/sandbox"
 )
 
@@ -42,28 +40,8 @@ func Changes(from, to *Tree, limit int) sandbox.Changes {
 		if is := to.entries[path]; is != nil && is.kind == tar.TypeReg {
 			f.Size = is.size
 		}
-		if !utf8.ValidString(path) {
-			f.Path, f.Escaped = escape(f.Path), true
-		}
+		f.Path, f.Escaped = printable.Name(f.Path)
 		c.Files = append(c.Files, f)
 	}
 	return c
-}
-
-// escape writes a path that is no text: see [sandbox.FileEvent].
-func escape(path string) string {
-	var b strings.Builder
-	for len(path) > 0 {
-		r, n := utf8.DecodeRuneInString(path)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, path[0])
-		case r == '\\':
-			b.WriteString(`\\`)
-		default:
-			b.WriteString(path[:n])
-		}
-		path = path[n:]
-	}
-	return b.String()
 }

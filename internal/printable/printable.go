@@ -1,25 +1,24 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build linux
-
-package changes
+// Package printable writes names of a file system, which are any bytes, as text that can be read back.
+package printable
 
 import (
 	"strings"
 	"unicode/utf8"
 )
 
-// printable returns a name of the file system as text: see [Change.Escaped].
-func printable(name string) (text string, escaped bool) {
+// Name returns a name as it is where it is text, and escaped else.
+func Name(name string) (text string, escaped bool) {
 	if utf8.ValidString(name) {
 		return name, false
 	}
-	return escape(name), true
+	return Escape(name), true
 }
 
-// escape writes a name as [Change.Escaped] says.
-func escape(name string) string {
+// Escape writes each byte that is no part of a character as \xHH, and each backslash as two.
+func Escape(name string) string {
 	const digits = "0123456789abcdef"
 	var b strings.Builder
 	for len(name) > 0 {
