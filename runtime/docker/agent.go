@@ -56,7 +56,7 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	if _, err := d.engine.CreateVolume(ctx, name, labels); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	helper, err := d.engine.CreateContainer(ctx, engineapi.Container{
 		Name:   "sandpit-" + d.namespace + "-agent-" + rand.Text(),
@@ -68,7 +68,11 @@ func (d *Driver) fillAgent(ctx context.Context, image string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.engine.RemoveContainer(ctx, helper)) }()
+	defer func() {
+		undo, done := d.finishing(ctx, undoTimeout)
+		defer done()
+		err = errors.Join(err, d.engine.RemoveContainer(undo, helper))
+	}()
 	if _, err := d.engine.StatArchive(ctx, helper, insideAgent+"/"+completeFile); !fault.Is(err, fault.NotFound) {
 		return err
 	}

@@ -6,17 +6,21 @@ package docker_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker"
 	"sandpit.dev/runtime/docker/engineapi"
@@ -31,21 +35,31 @@ const (
 	unanswered                 // it does what it is asked, and the answer is lost
 	away                       // it does, and is away until the verb has failed
 	ended                      // the same, and the server has ended, too
+	silent                     // neither this call nor any other gets to the Engine or an answer, until the verb has failed; no connection breaks
+	half                       // the Engine does it, and the answer has a head alone; else as silent
 )
 
-func (b breakage) String() string { return [...]string{"Unasked", "Unanswered", "Away", "Ended"}[b] }
+func (b breakage) String() string {
+	return [...]string{"Unasked", "Unanswered", "Away", "Ended", "Silent", "Half"}[b]
+}
+
+// hangs reports whether no connection breaks.
+func (b breakage) hangs() bool { return b >= silent }
 
 // brokenLine is an Engine's socket that breaks at the at-th call that changes something.
 type brokenLine struct {
 	socket string
 	engine *httputil.ReverseProxy
+	clock  hurriedClock // of who calls, which hurries while the line hangs
 
 	mu    sync.Mutex
 	how   breakage
 	at    int // 0: never
 	calls int
 	broke string // the call at which it did
+	every bool   // at counts all calls but those for events
 	dead  bool
+	held  chan struct{}      // closed when the line that hangs does not any more; nil: it does not
 	cut   context.CancelFunc // ends every call that is under way
 	whole context.Context    // until cut
 }
@@ -75,6 +89,7 @@ func newBrokenLine(t *testing.T, engine string) *brokenLine {
 	}()
 	l.whole, l.cut = context.WithCancel(context.Background())
 	t.Cleanup(func() {
+		l.mend()
 		l.cut()
 		_ = server.Close()
 		<-served
@@ -96,8 +111,50 @@ func (l *brokenLine) mend() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.dead = 0, false
+	if l.held != nil {
+		close(l.held)
+		l.held = nil
+		l.clock.hurry(false)
+	}
 	return l.broke
 }
+
+// hang has the line hang from now on.
+func (l *brokenLine) hang() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = make(chan struct{})
+	l.clock.hurry(true)
+}
+
+// wait waits while the line hangs, and reports whether it did.
+func (l *brokenLine) wait(ctx context.Context) bool {
+	l.mu.Lock()
+	held := l.held
+	l.mu.Unlock()
+	if held == nil {
+		return false
+	}
+	select {
+	case <-held:
+	case <-ctx.Done():
+	}
+	return true
+}
+
+// waiting is an answer that waits while the line hangs.
+type waiting struct {
+	http.ResponseWriter
+	ctx  context.Context
+	line *brokenLine
+}
+
+func (w *waiting) Write(p []byte) (int, error) {
+	w.line.wait(w.ctx)
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *waiting) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ServeHTTP is one call.
 func (l *brokenLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +163,7 @@ func (l *brokenLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(l.whole, cancel)()
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	if l.every && !strings.HasSuffix(r.URL.Path, "/events") || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		l.calls++
 		breaks = l.calls == l.at
 	}
@@ -115,17 +172,34 @@ func (l *brokenLine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.broke = r.Method + " " + r.URL.Path
 	}
 	l.mu.Unlock()
+	if l.wait(ctx) { // and who called has given up
+		panic(http.ErrAbortHandler)
+	}
 	switch {
+	case breaks && how == silent:
+		l.hang()
+		l.wait(ctx)
+		panic(http.ErrAbortHandler)
+	case breaks && how == half:
+		answer := httptest.NewRecorder()
+		l.engine.ServeHTTP(answer, r.WithContext(context.WithoutCancel(r.Context())))
+		maps.Copy(w.Header(), answer.Header())
+		w.Header().Del("Content-Length")
+		l.hang() // before who called has its answer, where that has no body
+		w.WriteHeader(answer.Code)
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // a server's is one
+		l.wait(ctx)
+		panic(http.ErrAbortHandler)
 	case dead || breaks && how == unasked:
 		panic(http.ErrAbortHandler)
 	case !breaks:
-		l.engine.ServeHTTP(w, r.WithContext(ctx))
+		l.engine.ServeHTTP(&waiting{w, ctx, l}, r.WithContext(ctx))
 		return
 	}
 	// The Engine has done it, whatever becomes of who asked.
 	l.engine.ServeHTTP(&unread{}, r.WithContext(context.WithoutCancel(r.Context())))
 	l.mu.Lock()
-	if l.dead = how >= away; l.dead {
+	if l.dead = how == away || how == ended; l.dead {
 		l.cut()
 		l.whole, l.cut = context.WithCancel(context.Background())
 	}
@@ -309,8 +383,8 @@ func brokenVerbs() []brokenVerb {
 }
 
 // Each verb is tried once for each call by which it changes something, with a line to the Engine that
-// breaks at that call: neither the sandbox nor its disk is lost, and nothing is left behind.
-func brokenLines(t *testing.T, p *place, verbs []brokenVerb, hows ...breakage) {
+// breaks at that call, or for each call at all: neither the sandbox nor its disk is lost, and nothing is left behind.
+func brokenLines(t *testing.T, p *place, verbs []brokenVerb, every bool, hows ...breakage) {
 	line := newBrokenLine(t, p.host.Socket())
 	for _, verb := range verbs {
 		for _, how := range hows {
@@ -319,7 +393,8 @@ func brokenLines(t *testing.T, p *place, verbs []brokenVerb, hows ...breakage) {
 				q.t, q.dir, q.namespace = t, t.TempDir(), newNamespace()
 				b := &broken{place: &q, line: line}
 				line.mend()
-				b.driver = openWith(t, docker.Options{Dir: b.dir, Namespace: b.namespace, Engine: engineapi.Environment{Host: "unix://" + line.socket}})
+				line.every = every
+				b.driver = openWith(t, docker.Clocked(docker.Options{Dir: b.dir, Namespace: b.namespace, Engine: engineapi.Environment{Host: "unix://" + line.socket}}, &line.clock))
 				defer func() { b.must(b.driver.Close()) }()
 				b.i, b.spec, _ = b.create()
 				b.run(b.i, agent.Command{Shell: "echo kept > file"})
@@ -344,6 +419,9 @@ func brokenLines(t *testing.T, p *place, verbs []brokenVerb, hows ...breakage) {
 						break
 					}
 					t.Logf("%d: %s: %v", at, broke, err)
+					if how.hangs() && err != nil && (!fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), " did not ") || fault.As(err).Remedy == "") {
+						t.Errorf("it is told as %v (%s), want what the Engine did not do, and what to do", err, fault.Of(err))
+					}
 					if how == ended {
 						b.again()
 					}

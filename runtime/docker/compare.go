@@ -128,7 +128,7 @@ func (i *Instance) copyDisk(ctx context.Context) (image string, done func(), err
 	if err := ctx.Err(); err != nil {
 		return "", nil, err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	work, cancel := i.d.finishing(ctx, commitTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil {
 		return "", nil, err
@@ -141,7 +141,7 @@ func (i *Instance) copyDisk(ctx context.Context) (image string, done func(), err
 		return "", nil, err
 	}
 	return image, func() {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		work, cancel := i.d.finishing(ctx, undoTimeout)
 		defer cancel()
 		if err := i.d.engine.RemoveImage(work, image); err != nil && !fault.Is(err, fault.NotFound) {
 			i.d.log.Warn("an image that a disk was read of is left behind; the next server removes it", "image", image, "error", err)
@@ -151,7 +151,7 @@ func (i *Instance) copyDisk(ctx context.Context) (image string, done func(), err
 
 // reader makes a container that never runs, of which an image's files are read, and those of volumes.
 func (d *Driver) reader(ctx context.Context, image string, volumes ...engineapi.Mount) (container string, done func(), err error) {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	container, err = d.engine.CreateContainer(work, engineapi.Container{
 		Name: "sandpit-" + d.namespace + "-disk-" + rand.Text(),
@@ -164,7 +164,7 @@ func (d *Driver) reader(ctx context.Context, image string, volumes ...engineapi.
 		return "", nil, err
 	}
 	return container, func() {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		work, cancel := d.finishing(ctx, undoTimeout)
 		defer cancel()
 		if err := d.engine.RemoveContainer(work, container); err != nil && !fault.Is(err, fault.NotFound) {
 			d.log.Warn("a container that a disk was read of is left behind; the next server removes it", "container", container, "error", err)

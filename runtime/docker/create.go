@@ -142,7 +142,7 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
 	}
 	// From here on a caller that goes away is answered when it is known what there is to take back.
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	have, err := d.find(work, labelSandbox+"="+string(spec.ID))
 	if err == nil && len(have) > 0 {
@@ -157,7 +157,9 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 		err = ctx.Err()
 	}
 	if err != nil {
-		if undo := i.remove(work); undo != nil {
+		undoing, done := d.finishing(ctx, undoTimeout)
+		defer done()
+		if undo := i.remove(undoing); undo != nil {
 			d.log.Error("a sandbox that was not made is left behind", "sandbox", spec.ID, "error", undo)
 			err = errors.Join(err, undo)
 		}

@@ -96,7 +96,9 @@ func TestDriver(t *testing.T) {
 		{"TrafficThroughAnAgent", agentTraffic},
 		{"TrafficOfAnEngineElsewhere", trafficElsewhere},
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
-		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), away, ended) }},
+		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), false, away, ended) }},
+		{"AnEngineThatHangs", func(t *testing.T, p *place) { brokenLines(t, p, shortVerbs(), false, half) }},
+		{"AnEngineThatStandsStill", standsStill},
 		{"WhatAnImageHasArrivesAsItIs", filesArrive},
 		{"TheAgentPassesItsSuite", agentInShort},
 		{"AnEngineThatEnds", engineEnds},
@@ -171,7 +173,10 @@ func TestSoakSnapshots(t *testing.T) {
 		t.Skip("set SANDPIT_SOAK=1 to read and write whole disks through the Engine")
 	}
 	h := dockerdtest.New(t)
-	t.Run("BrokenLines", func(t *testing.T) { brokenLines(t, newPlace(t, h), brokenVerbs(), unasked, unanswered, away, ended) })
+	t.Run("BrokenLines", func(t *testing.T) {
+		brokenLines(t, newPlace(t, h), brokenVerbs(), false, unasked, unanswered, away, ended)
+	})
+	t.Run("AnEngineThatHangs", func(t *testing.T) { brokenLines(t, newPlace(t, h), brokenVerbs(), true, silent, half) })
 	t.Run("WhoWaitsForADiskIsFrozen", func(t *testing.T) { freezesWriters(t, newPlace(t, h)) })
 	t.Run("ManyLayersBecomeOne", func(t *testing.T) { layersBecomeOne(t, newPlace(t, h)) })
 	t.Run("ASnapshotFromOutside", func(t *testing.T) { fromOutside(t, newPlace(t, h)) })

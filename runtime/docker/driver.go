@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/steer"
@@ -33,11 +34,14 @@ type Options struct {
 	Stream    bool         // agents are reached by streams, also where the Engine sees Dir
 	Patient   bool         // Open works without an Engine that answers; what needs one is refused until it does
 	Logger    *slog.Logger // nil drops it
+
+	clock engineapi.Clock // of what bounds calls to the Engine
 }
 
 // Driver makes sandboxes on one Engine.
 type Driver struct {
 	engine    *engineapi.Client
+	clock     engineapi.Clock
 	namespace string
 	runtime   string
 	stream    atomic.Bool // agents of new containers are reached by streams of the Engine's, and by no sockets
@@ -83,7 +87,7 @@ const (
 
 // Open opens a driver of an Engine that answers, or of one that may come.
 func Open(ctx context.Context, o Options) (_ *Driver, err error) {
-	engine, err := engineapi.New(o.Engine)
+	engine, err := engineapi.NewWithClock(o.Engine, o.clock)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +97,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		return nil, away
 	}
 	d := &Driver{
-		engine: engine, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent, depth: flattenDepth,
+		engine: engine, clock: o.clock, namespace: o.Namespace, runtime: o.Runtime, program: o.Agent, depth: flattenDepth,
 		log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), known: make(map[sandbox.ID]*Instance), loads: make(map[string]*loading),
 		keeping: make(map[sandbox.ID]bool),
 		trial:   sync.OnceValue(steer.Try),
@@ -117,10 +121,16 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 			return nil, fault.Wrap(fault.Internal, err, "the directory of the docker runtime cannot be opened")
 		}
 	}
+	var events *engineapi.Events
+	if away == nil {
+		if events, away = d.begin(ctx); away != nil && (!o.Patient || ctx.Err() != nil || !fault.Is(away, fault.Unavailable)) {
+			return nil, away
+		}
+	}
 	if away != nil {
 		d.log.Warn("the docker runtime has no Engine yet; it is looked for until one answers", "engine", engine.Host().String(), "error", away)
 		d.workers.Go(func() {
-			events := d.listenAgain()
+			events := d.listenAgain(true)
 			if events != nil {
 				d.log.Info("the docker runtime has its Engine", "engine", engine.Host().String())
 				report(d.log, "remove what an earlier server left on the Engine", d.clean(d.running))
@@ -129,15 +139,28 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		})
 		return d, nil
 	}
+	d.workers.Go(func() { d.follow(events) })
+	return d, nil
+}
+
+// begin removes what an earlier server left on the Engine, and listens to its events.
+func (d *Driver) begin(ctx context.Context) (*engineapi.Events, error) {
 	if err := d.clean(ctx); err != nil {
 		return nil, err
 	}
-	events, err := d.listen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d.workers.Go(func() { d.follow(events) })
-	return d, nil
+	return d.listen(ctx)
+}
+
+// within returns a context that bounds several calls to the Engine together.
+func (d *Driver) within(ctx context.Context, bound time.Duration) (context.Context, context.CancelFunc) {
+	cause := fault.New(fault.Unavailable, "the Engine at %s did not do within %v what it was asked", d.engine.Host(), bound).
+		WithRemedy("see by docker ps whether it answers, and how busy it is; what it did of it is found out before the sandbox's next call")
+	return engineapi.WithTimeout(ctx, d.clock, bound, cause)
+}
+
+// finishing is within for what is finished or taken back whatever becomes of the caller, and of an earlier bound.
+func (d *Driver) finishing(ctx context.Context, bound time.Duration) (context.Context, context.CancelFunc) {
+	return d.within(context.WithoutCancel(ctx), bound)
 }
 
 func report(log *slog.Logger, what string, err error) {

@@ -47,19 +47,19 @@ func (d *Driver) listen(ctx context.Context) (*engineapi.Events, error) {
 // Close.
 func (d *Driver) follow(events *engineapi.Events) {
 	for events != nil {
-		d.hear(events)
+		broke := d.hear(events)
 		d.forgetRoot()
-		events = d.listenAgain()
+		events = d.listenAgain(broke)
 	}
 }
 
 // listenAgain asks for events until they come, and looks at what became of the containers meanwhile.
-// It returns nil once the driver is closed.
-func (d *Driver) listenAgain() *engineapi.Events {
+// It returns nil once the driver is closed. Where the events did not break off, those are still to come that were before.
+func (d *Driver) listenAgain(broke bool) *engineapi.Events {
 	for pause := again; ; pause = min(2*pause, againMost) {
 		events, err := d.listen(d.running)
 		if err == nil {
-			if err = d.lookAtAll(); err == nil {
+			if err = d.lookAtAll(broke); err == nil {
 				d.workers.Go(d.resolveAll)
 				return events
 			}
@@ -78,16 +78,19 @@ func (d *Driver) listenAgain() *engineapi.Events {
 	}
 }
 
-// hear takes events until they break off.
-func (d *Driver) hear(events *engineapi.Events) {
+// hear takes events until they break off, or until it is time to ask anew.
+func (d *Driver) hear(events *engineapi.Events) (broke bool) {
 	defer events.Close()
 	for {
 		e, err := events.Next()
+		if errors.Is(err, engineapi.ErrOver) {
+			return false
+		}
 		if err != nil {
 			if d.running.Err() == nil {
 				d.log.Warn("the Engine's events broke off; they are asked for again", "engine", d.engine.Host().String(), "error", err)
 			}
-			return
+			return true
 		}
 		d.mu.Lock()
 		i := d.known[sandbox.ID(e.Actor.Attributes[labelSandbox])]
@@ -97,7 +100,7 @@ func (d *Driver) hear(events *engineapi.Events) {
 		}
 		if err := i.heard(d.running, e); err != nil {
 			d.log.Warn("what became of a sandbox cannot be seen now; it is looked at again", "sandbox", i.id, "error", err)
-			return
+			return true
 		}
 	}
 }
@@ -130,12 +133,14 @@ func (d *Driver) lookWithout() {
 	}
 }
 
-// lookAtAll looks at every container that was up when the events broke off.
-func (d *Driver) lookAtAll() error {
+// lookAtAll looks at every container that was up when the events ended.
+func (d *Driver) lookAtAll(broke bool) error {
 	for _, i := range d.all() {
-		i.mu.Lock()
-		i.pauses = 0 // what was to be heard is past
-		i.mu.Unlock()
+		if broke {
+			i.mu.Lock()
+			i.pauses = 0 // what was to be heard is past
+			i.mu.Unlock()
+		}
 		if err := i.look(d.running); err != nil {
 			return err
 		}

@@ -33,5 +33,17 @@ func (d *Driver) ContainerSees(ctx context.Context, path string, size int64) (bo
 	return d.containerSees(ctx, path, size)
 }
 
+// Clocked returns options with a clock of calls to the Engine.
+func Clocked(o Options, clock engineapi.Clock) Options {
+	o.clock = clock
+	return o
+}
+
+// Clock returns a kind with a clock of calls to the Engine.
+func Clock(k Kind, clock engineapi.Clock) *Kind {
+	k.clock = clock
+	return &k
+}
+
 // AgentThreads are those that the agent keeps.
 const AgentThreads = agentThreads

@@ -135,7 +135,7 @@ func (d *Driver) makes(m sandbox.Mount, missing []directory) bool {
 
 // releaseMoving has the image of which a sandbox's container was made removed with that.
 func (d *Driver) releaseMoving(ctx context.Context, id sandbox.ID) {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	img, err := d.engine.InspectImage(work, d.movingRef(id))
 	if err == nil {

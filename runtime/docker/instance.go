@@ -135,7 +135,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := i.d.finishing(ctx, undoTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil { // of a drift that was not mended
 		return err
@@ -151,16 +151,18 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err == nil && i.d.engine.Podman() { // which takes no limits before
 		err = limit()
 	}
-	if err != nil && i.isGoing(work) { // and its event is still to come
-		return errors.Join(i.gone(), i.stop(work, 0))
-	}
 	if err == nil {
 		err = ctx.Err()
 	}
-	if err != nil {
-		return errors.Join(err, i.resolve(work), i.stop(work, 0))
+	if err == nil {
+		return nil
 	}
-	return nil
+	undo, done := i.d.finishing(ctx, undoTimeout)
+	defer done()
+	if i.isGoing(undo) { // and its event is still to come
+		return errors.Join(i.gone(), i.stop(undo, 0))
+	}
+	return errors.Join(err, i.resolve(undo), i.stop(undo, 0))
 }
 
 func (i *Instance) gone() error {
@@ -232,6 +234,8 @@ func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
 }
 
 func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
+	ctx, cancel := i.d.within(ctx, grace+undoTimeout)
+	defer cancel()
 	i.mu.Lock()
 	up, down, paused := i.up, i.down, i.paused || i.frozen
 	if up {
@@ -277,7 +281,7 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 		case <-down:
 			return nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
 		if err := i.look(ctx); err != nil {
@@ -307,6 +311,7 @@ func (i *Instance) remove(ctx context.Context) error {
 	if container != "" {
 		// An Engine that was told before, and broke off, may still be at it.
 		if err := i.d.engine.RemoveContainer(ctx, container); err != nil && !fault.Is(err, fault.NotFound) {
+			i.unsure = true
 			return err
 		}
 	}

@@ -34,6 +34,7 @@ type Kind struct {
 	Stream bool `yaml:"stream"`
 
 	environment engineapi.Environment
+	clock       engineapi.Clock // of what bounds calls to the Engine
 }
 
 var (
@@ -108,7 +109,7 @@ func namespaceOf(p runtime.Place) string {
 }
 
 func (k *Kind) options(o runtime.OpenOptions) Options {
-	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Stream: k.Stream, Patient: o.Patient, Agent: o.Agent, Logger: o.Logger}
+	return Options{Dir: o.Dir, Namespace: namespaceOf(o.Place), Engine: k.engine(), Runtime: k.Runtime, Stream: k.Stream, Patient: o.Patient, Agent: o.Agent, Logger: o.Logger, clock: k.clock}
 }
 
 // Open opens the driver.

@@ -42,7 +42,7 @@ func (i *Instance) Pause(ctx context.Context) error {
 		i.d.log.Debug("the clocks of a sandbox that is paused run on", "sandbox", i.id, "error", err)
 	}
 	cancel()
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, done := i.d.finishing(ctx, undoTimeout)
 	defer done()
 	begin, err := i.holdStreams(work)
 	if err != nil {
@@ -114,7 +114,7 @@ func (i *Instance) Resume(ctx context.Context) error {
 
 // resume is Resume, with verb held. It also thaws what somebody else froze.
 func (i *Instance) resume(ctx context.Context) error {
-	work, done := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, done := i.d.finishing(ctx, undoTimeout)
 	defer done()
 	i.mark(pausingFile)
 	if err := i.unmark(pausedFile); err != nil {

@@ -97,7 +97,7 @@ func covered(path string, mounts []sandbox.Mount) bool {
 
 // rebuild puts a container with other volumes in the place of c, with its disk.
 func (i *Instance) rebuild(ctx context.Context, c engineapi.Inspected, spec runtime.Spec) error {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	work, cancel := i.d.finishing(ctx, commitTimeout)
 	defer cancel()
 	_, err := i.d.engine.CommitContainer(work, c.ID, engineapi.Commit{Repository: movingRepository, Tag: i.d.movingTag(i.id), Labels: map[string]string{
 		labelServer: i.d.namespace, labelSnapshot: string(i.id), labelOf: c.Image, labelSandbox: "", labelPolicy: "", labelMounts: "",

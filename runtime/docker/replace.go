@@ -35,7 +35,9 @@ func (i *Instance) replace(ctx context.Context, made engineapi.Container) error 
 	}
 	if err := i.swap(ctx, old, next, name); err != nil {
 		i.unsure = true // the Engine may have done what it did not answer
-		return errors.Join(err, i.d.engine.RemoveContainer(ctx, next), i.resolve(ctx))
+		undo, done := i.d.finishing(ctx, undoTimeout)
+		defer done()
+		return errors.Join(err, i.d.engine.RemoveContainer(undo, next), i.resolve(undo))
 	}
 	i.mu.Lock()
 	i.container, i.drifted = next, false

@@ -31,7 +31,7 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	if _, err := i.life(); err != nil {
 		return err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := i.d.finishing(ctx, undoTimeout)
 	defer cancel()
 	before, err := i.d.engine.InspectContainer(work, i.its())
 	if err != nil {
@@ -53,7 +53,9 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 		i.limitLogs(ctx, l)
 		return nil
 	}
-	if back := i.d.engine.UpdateContainer(work, i.its(), before.HostConfig.Resources); back != nil {
+	undo, done := i.d.finishing(ctx, undoTimeout)
+	defer done()
+	if back := i.d.engine.UpdateContainer(undo, i.its(), before.HostConfig.Resources); back != nil {
 		err = errors.Join(err, back)
 	}
 	if strings.Contains(err.Error(), "device or resource busy") { // version 1 could not take so much back

@@ -78,6 +78,8 @@ func (i *Instance) resolveState(ctx context.Context) error {
 
 // kill kills a container of which no event is awaited, and returns when it does not run any more.
 func (i *Instance) kill(ctx context.Context, container string) error {
+	ctx, cancel := i.d.within(ctx, undoTimeout)
+	defer cancel()
 	if err := i.d.engine.KillContainer(ctx, container); err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
 		return err
 	}
@@ -91,7 +93,7 @@ func (i *Instance) kill(ctx context.Context, container string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
 	}

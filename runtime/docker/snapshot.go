@@ -38,7 +38,7 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 	if err := ctx.Err(); err != nil {
 		return runtime.Snapshot{}, err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	work, cancel := d.finishing(ctx, commitTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil {
 		return runtime.Snapshot{}, err
@@ -60,7 +60,9 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 		size, err = d.sizeOf(work, img)
 	}
 	if err != nil {
-		return runtime.Snapshot{}, d.undoSnapshot(work, id, err)
+		undo, done := d.finishing(ctx, undoTimeout)
+		defer done()
+		return runtime.Snapshot{}, d.undoSnapshot(undo, id, err)
 	}
 	if len(img.RootFS.Layers) > d.depth && d.running.Err() == nil {
 		d.workers.Go(func() { d.flattenLater(id) })
@@ -142,7 +144,7 @@ func (i *Instance) freeze(ctx context.Context) (goOn func(), err error) {
 		return nil, errors.Join(i.orDown(err), i.thaw(ctx))
 	}
 	return func() {
-		work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		work, cancel := i.d.finishing(ctx, undoTimeout)
 		defer cancel()
 		err := i.d.engine.ResumeContainer(work, i.its())
 		begin()
@@ -251,7 +253,7 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil {
 		return err

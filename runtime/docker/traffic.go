@@ -96,7 +96,7 @@ func (c carried) Accept() (runtime.Conn, error) {
 // step makes the sockets that the traffic of container c comes to: the agent's program does it in a container that has
 // the other's network and CAP_NET_ADMIN, and nothing else of either. It ends with that program, or with ctx.
 func (i *Instance) step(ctx context.Context, c engineapi.Inspected, socket string) (err error) {
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := i.d.finishing(ctx, undoTimeout)
 	defer cancel()
 	made := i.d.stepContainer(c, socket)
 	id, err := i.d.engine.CreateContainer(work, made)

@@ -83,7 +83,7 @@ func (d *Driver) processSees(ctx context.Context, path string) bool {
 
 // containerSees has the Engine mount the file in a container that never runs, and looks for it there.
 func (d *Driver) containerSees(ctx context.Context, path string, size int64) (sees bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	image, removeImage, err := d.trialImage(ctx)
 	if err != nil {

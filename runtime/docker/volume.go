@@ -57,7 +57,7 @@ func (d *Driver) CreateVolume(ctx context.Context, id sandbox.ID, limit int64) e
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	work, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
 	v, err := d.engine.InspectVolume(work, d.engineVolume(id))
 	if err == nil {
@@ -78,7 +78,9 @@ func (d *Driver) CreateVolume(ctx context.Context, id sandbox.ID, limit int64) e
 		err = ctx.Err()
 	}
 	if err != nil {
-		if undo := d.removeVolume(work, id); undo != nil {
+		undoing, done := d.finishing(ctx, undoTimeout)
+		defer done()
+		if undo := d.removeVolume(undoing, id); undo != nil {
 			d.log.Error("a volume that was not made may be left behind", "volume", id, "error", undo)
 		}
 	}

@@ -5,6 +5,7 @@ package engineapi
 
 import (
 	"archive/tar"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -30,11 +31,12 @@ func (c *Client) PutArchive(ctx context.Context, id, dir string, tar io.Reader) 
 // StatArchive looks at a file of a container, which need not run; a missing one is fault.NotFound. Links
 // in the directories of its path are followed, within the container.
 func (c *Client) StatArchive(ctx context.Context, id, path string) (FileStat, error) {
-	limit, cancel := context.WithTimeoutCause(ctx, callTimeout, errTimeLimit)
+	r := request{method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout}
+	limit, cancel := WithTimeout(ctx, c.clock, r.within, errTimeLimit)
 	defer cancel()
-	resp, err := c.do(limit, request{method: http.MethodHead, path: container(id, "/archive"), query: url.Values{"path": {path}}})
+	resp, err := c.do(limit, r)
 	if err != nil {
-		return FileStat{}, c.failed(ctx, callTimeout, err)
+		return FileStat{}, c.failed(ctx, r, cmp.Or(context.Cause(limit), err))
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var out FileStat
@@ -55,15 +57,17 @@ func (c *Client) StatArchive(ctx context.Context, id, path string) (FileStat, er
 // OwnerOf returns the user and the group to whom a file of a container belongs, by the container's own
 // numbers. Of a directory no more than that is read.
 func (c *Client) OwnerOf(ctx context.Context, id, path string) (uid, gid int, err error) {
-	resp, done, err := c.send(ctx, request{
-		method: http.MethodGet, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout,
-	})
+	r := request{method: http.MethodGet, path: container(id, "/archive"), query: url.Values{"path": {path}}, within: callTimeout}
+	resp, done, err := c.send(ctx, r)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer done()
 	h, err := tar.NewReader(resp.Body).Next()
-	if err != nil {
+	switch {
+	case isLimit(err):
+		return 0, 0, c.failed(ctx, r, err)
+	case err != nil:
 		return 0, 0, c.noEngine(err, "has no archive of a file")
 	}
 	return h.Uid, h.Gid, nil

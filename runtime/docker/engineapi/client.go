@@ -5,6 +5,7 @@ package engineapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ const (
 	workTimeout  = 2 * time.Minute  // of what it may have to work for: start, commit, remove
 	copyTimeout  = 15 * time.Minute // of what copies a disk before it says a word: commit
 	quietTimeout = 5 * time.Minute  // of what takes as long as it takes: without a byte either way
+	eventsLast   = 10 * time.Minute // how long one stream of events is listened to
 	maxAnswer    = 64 << 20         // bytes; a list of 10,000 containers takes 20 MB
 	maxWords     = 64 << 10         // bytes of an error's text
 	maxLine      = 1 << 20          // bytes of an event, or of a line of progress
@@ -63,6 +65,7 @@ func parseVersion(s string) (Version, bool) {
 type Client struct {
 	hosts     []Host // where it is looked for, in this order
 	transport *http.Transport
+	clock     Clock
 
 	looking chan struct{} // held by who looks for it
 	found   atomic.Pointer[found]
@@ -78,15 +81,21 @@ type found struct {
 // New returns a client of the Engine that the environment names, or else of the first of the usual
 // sockets at which one answers. The first call looks for it, and each further one while none has
 // answered. The caller closes it.
-func New(env Environment) (*Client, error) {
-	if env.Host == "" {
-		return newClient(env.usual()), nil
+func New(env Environment) (*Client, error) { return NewWithClock(env, nil) }
+
+// NewWithClock is [New] with a clock by which calls are bounded.
+func NewWithClock(env Environment, clock Clock) (*Client, error) {
+	hosts := env.usual()
+	if env.Host != "" {
+		host, err := env.parse()
+		if err != nil {
+			return nil, err
+		}
+		hosts = []Host{host}
 	}
-	host, err := env.parse()
-	if err != nil {
-		return nil, err
-	}
-	return newClient([]Host{host}), nil
+	c := newClient(hosts)
+	c.clock = clock
+	return c, nil
 }
 
 func newClient(hosts []Host) *Client {
@@ -136,7 +145,7 @@ func (c *Client) Connect(ctx context.Context) error {
 	if c.found.Load() != nil {
 		return nil
 	}
-	f, err := look(ctx, c.hosts)
+	f, err := c.look(ctx)
 	if err == nil {
 		c.found.Store(f)
 	}
@@ -144,15 +153,15 @@ func (c *Client) Connect(ctx context.Context) error {
 }
 
 // look asks all hosts in turn.
-func look(ctx context.Context, hosts []Host) (*found, error) {
-	if len(hosts) == 1 {
-		return ask(ctx, hosts[0])
+func (c *Client) look(ctx context.Context) (*found, error) {
+	if len(c.hosts) == 1 {
+		return c.ask(ctx, c.hosts[0])
 	}
 	var asked []string
 	var denied error
-	for _, h := range hosts {
-		limit, cancel := context.WithTimeout(ctx, pingTimeout)
-		f, err := ask(limit, h)
+	for _, h := range c.hosts {
+		limit, cancel := WithTimeout(ctx, c.clock, pingTimeout, context.DeadlineExceeded)
+		f, err := c.ask(limit, h)
 		cancel()
 		if err == nil {
 			return f, nil
@@ -184,8 +193,8 @@ func why(err error) string {
 }
 
 // ask asks an Engine at a host for the newest version that both sides speak.
-func ask(ctx context.Context, host Host) (*found, error) {
-	c := &Client{transport: transportTo(func() Host { return host })}
+func (c *Client) ask(ctx context.Context, host Host) (*found, error) {
+	c = &Client{transport: transportTo(func() Host { return host }), clock: c.clock}
 	c.transport.TLSClientConfig = host.tls
 	c.found.Store(&found{host: host})
 	defer c.Close()
@@ -259,6 +268,9 @@ type request struct {
 	bare         bool // no version in the path
 }
 
+// String names the call.
+func (r request) String() string { return r.method + " " + clip(r.path) }
+
 // call sends a request, and reads the answer's JSON into out, if that is not nil.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	resp, done, err := c.send(ctx, r)
@@ -269,7 +281,7 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return c.failed(ctx, r.within, err)
+		return c.failed(ctx, r, err)
 	case len(b) > maxAnswer:
 		return fault.New(fault.Unavailable, "the Engine at %s answers with more than %d MiB", c.Host(), maxAnswer>>20)
 	case out == nil:
@@ -284,11 +296,12 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 // send sends a request and waits for the head of the answer, whose status is good. done ends it; the
 // time limit of the request goes on until then.
 func (c *Client) send(ctx context.Context, r request) (_ *http.Response, done func(), err error) {
-	limit, cancel := context.WithTimeoutCause(ctx, r.within, errTimeLimit)
+	limit, cancel := WithTimeout(ctx, c.clock, r.within, errTimeLimit)
 	resp, err := c.do(limit, r)
 	if err != nil {
+		err = cmp.Or(context.Cause(limit), err)
 		cancel()
-		return nil, nil, c.failed(ctx, r.within, err)
+		return nil, nil, c.failed(ctx, r, err)
 	}
 	done = func() {
 		_ = resp.Body.Close() // all was read, or nothing more is wanted

@@ -14,25 +14,27 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"sandpit.dev/fault"
 )
 
-// failed says what became of a call without an answer. The caller's own end is the caller's.
-func (c *Client) failed(ctx context.Context, within time.Duration, err error) error {
+// failed says what became of a call without an answer. The caller's own end is the caller's, with its cause if that is a
+// *fault.Error.
+func (c *Client) failed(ctx context.Context, r request, err error) error {
 	if ctx.Err() != nil {
+		if cause, ok := errors.AsType[*fault.Error](context.Cause(ctx)); ok {
+			return fault.Wrap(cause.Code, err, "%s; the last call was %s", cause.Message, r).WithRemedy("%s", cause.Remedy)
+		}
 		return ctx.Err()
 	}
 	if _, told := errors.AsType[*fault.Error](err); told {
 		return err // of the look for an Engine
 	}
 	var certificate *tls.CertificateVerificationError
-	var timeout net.Error
 	switch {
-	case errors.Is(err, errTimeLimit) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout():
-		return fault.Wrap(fault.Unavailable, err, "the Engine at %s did not answer within %v", c.Host(), within).
-			WithRemedy("see by docker ps whether it answers at all, and restart it if not: systemctl restart docker")
+	case isLimit(err):
+		return fault.Wrap(fault.Unavailable, err, "the Engine at %s did not answer %s within %v", c.Host(), r, r.within).
+			WithRemedy("see by docker ps whether it answers at all, and restart it if not: systemctl restart docker; sandboxes go on when it answers again")
 	case errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM):
 		return fault.Wrap(fault.Denied, err, "user %d may not connect to the Engine at %s", os.Geteuid(), c.Host()).
 			WithRemedy("add the server's user to the socket's group (usermod -aG docker USER) and log in again, or use an Engine of its own: rootless Docker or Podman")
@@ -51,6 +53,12 @@ func (c *Client) failed(ctx context.Context, within time.Duration, err error) er
 	}
 	return fault.Wrap(fault.Unavailable, err, "the connection to the Engine at %s broke", c.Host()).
 		WithRemedy("try again; see the Engine's own log if it goes on: journalctl -u docker")
+}
+
+// isLimit reports whether a call ended since its time did, or its caller's.
+func isLimit(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, errTimeLimit) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // noEngine is of what listens and is something else.

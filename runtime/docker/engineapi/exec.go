@@ -6,9 +6,11 @@ package engineapi
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -36,21 +38,23 @@ func (c *Client) Exec(ctx context.Context, id string, argv ...string) (net.Conn,
 	if made.ID == "" {
 		return nil, c.noEngine(nil, "makes a program without an id")
 	}
-	nc, err := c.dial(ctx)
+	start := request{method: http.MethodPost, path: "/exec/" + url.PathEscape(made.ID) + "/start", within: callTimeout}
+	// The stream lasts longer than its limit, which bounds its begin alone.
+	limit, cancel := WithTimeout(ctx, c.clock, start.within, errTimeLimit)
+	defer cancel()
+	nc, err := c.dial(limit)
 	if err != nil {
-		return nil, c.failed(ctx, dialTimeout, err)
+		return nil, c.failed(ctx, start, cmp.Or(context.Cause(limit), err))
 	}
-	// The stream lasts longer than ctx, which bounds its begin alone.
-	_ = nc.SetDeadline(time.Now().Add(callTimeout))
-	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
-	r, err := c.upgrade(nc, "/exec/"+url.PathEscape(made.ID)+"/start")
-	if !stop() && err == nil {
-		err = ctx.Err()
+	stop := context.AfterFunc(limit, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
+	r, err := c.upgrade(nc, start.path)
+	if !stop() {
+		err = context.Cause(limit)
 	}
 	if err != nil {
 		_ = nc.Close()
-		if fault.Of(err) == fault.Internal {
-			err = c.failed(ctx, callTimeout, err)
+		if _, told := errors.AsType[*fault.Error](err); !told {
+			err = c.failed(ctx, start, err)
 		}
 		return nil, err
 	}

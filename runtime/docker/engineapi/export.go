@@ -8,18 +8,18 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"time"
 )
 
 // ExportContainer reads all files of a container, up or down, as a tar archive; what is mounted in it
 // is no part of it. The caller closes it.
 func (c *Client) ExportContainer(ctx context.Context, id string) (io.ReadCloser, error) {
 	limit, cancel := context.WithCancelCause(ctx)
-	quiet := time.AfterFunc(quietTimeout, func() { cancel(errTimeLimit) })
-	d := &download{c: c, ctx: ctx, limit: limit, quiet: quiet, end: func() { cancel(context.Canceled) }}
-	resp, err := c.do(limit, request{method: http.MethodGet, path: container(id, "/export")})
+	quiet := afterFunc(c.clock, quietTimeout, func() { cancel(errTimeLimit) })
+	r := request{method: http.MethodGet, path: container(id, "/export"), within: quietTimeout}
+	d := &download{c: c, r: r, ctx: ctx, limit: limit, quiet: quiet, end: func() { cancel(context.Canceled) }}
+	resp, err := c.do(limit, r)
 	if err != nil {
-		err = c.failed(ctx, quietTimeout, cmp.Or(context.Cause(limit), err))
+		err = c.failed(ctx, r, cmp.Or(context.Cause(limit), err))
 		quiet.Stop()
 		d.end()
 		return nil, err
@@ -35,10 +35,11 @@ func (c *Client) ExportContainer(ctx context.Context, id string) (io.ReadCloser,
 // download is an answer that is as long as it is. It ends when no byte comes for too long.
 type download struct {
 	c     *Client
+	r     request
 	ctx   context.Context // the caller's
 	limit context.Context
 	body  io.ReadCloser
-	quiet *time.Timer
+	quiet Timer
 	end   func()
 }
 
@@ -48,7 +49,7 @@ func (d *download) Read(b []byte) (int, error) {
 		d.quiet.Reset(quietTimeout)
 	}
 	if err != nil && err != io.EOF {
-		err = d.c.failed(d.ctx, quietTimeout, cmp.Or(context.Cause(d.limit), err))
+		err = d.c.failed(d.ctx, d.r, cmp.Or(context.Cause(d.limit), err))
 	}
 	return n, err
 }

@@ -186,19 +186,19 @@ func TestAnEngineThatHangs(t *testing.T) {
 	})
 	for _, path := range []string{"/whole", "/half"} {
 		err := c.call(t.Context(), request{method: http.MethodGet, path: path, within: 50 * time.Millisecond}, &Info{})
-		wantFault(t, err, fault.Unavailable, "did not answer within 50ms")
-		if _, err := c.stream(t.Context(), request{method: http.MethodGet, path: "/whole", within: 50 * time.Millisecond}, 0); err != nil {
-			wantFault(t, err, fault.Unavailable, "did not answer within 50ms")
+		wantFault(t, err, fault.Unavailable, "did not answer GET "+path+" within 50ms")
+		if _, err := c.stream(t.Context(), request{method: http.MethodGet, path: "/whole", within: 50 * time.Millisecond}, 0, time.Minute); err != nil {
+			wantFault(t, err, fault.Unavailable, "did not answer GET /whole within 50ms")
 		} else {
 			t.Error("a stream began without an answer")
 		}
-		s, err := c.stream(t.Context(), request{method: http.MethodGet, path: path, within: time.Minute}, 50*time.Millisecond)
+		s, err := c.stream(t.Context(), request{method: http.MethodGet, path: path, within: time.Minute}, 50*time.Millisecond, 0)
 		if err == nil {
 			var p progress
 			err = s.next(&p)
 			s.close()
 		}
-		if err == nil || !strings.Contains(err.Error(), "did not answer within") {
+		if err == nil || !strings.Contains(err.Error(), "did not answer GET "+path+" within 50ms") {
 			t.Errorf("%s: work without progress: got %v", path, err)
 		}
 	}

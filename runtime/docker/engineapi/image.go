@@ -80,7 +80,7 @@ func (c *Client) LoadImage(ctx context.Context, archive io.Reader) error {
 
 // SaveImage returns an image as an archive, as docker save writes it. The caller closes it.
 func (c *Client) SaveImage(ctx context.Context, ref string) (io.ReadCloser, error) {
-	s, err := c.stream(ctx, request{method: http.MethodGet, path: image(ref, "/get")}, quietTimeout)
+	s, err := c.stream(ctx, request{method: http.MethodGet, path: image(ref, "/get")}, quietTimeout, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ type saved struct{ *lines }
 func (s *saved) Read(b []byte) (int, error) {
 	n, err := s.all.Read(b)
 	if err != nil && err != io.EOF {
-		err = s.c.failed(s.ctx, quietTimeout, cmp.Or(context.Cause(s.limit), err))
+		err = s.c.failed(s.ctx, s.r, cmp.Or(context.Cause(s.limit), err))
 	}
 	return n, err
 }

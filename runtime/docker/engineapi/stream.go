@@ -21,40 +21,38 @@ import (
 // lines reads an answer of JSON documents, one a line. It is for one goroutine.
 type lines struct {
 	c       *Client
+	r       request
 	ctx     context.Context // the caller's
 	limit   context.Context // ends with that, and when nothing came for too long
 	all     io.Reader       // the answer, which scan reads, or the caller
 	scan    *bufio.Scanner
 	body    io.Closer
 	cancel  context.CancelFunc
-	quiet   *time.Timer // ends it when nothing comes; nil: it may be quiet for ever
+	quiet   Timer // ends it when nothing comes, or when it has lasted long enough
 	closing sync.Once
 }
 
-// stream sends a request whose answer is read as it comes. within bounds the wait for its head.
-// quiet bounds, where it is not zero, the time in which no byte goes either way, before that as well.
-func (c *Client) stream(ctx context.Context, r request, quiet time.Duration) (*lines, error) {
+// ErrOver is the end of a stream of events that lasted as long as one may: who wants more listens again. It is how a
+// stream is noticed that lost its Engine and does not say so.
+var ErrOver = errors.New("the stream has lasted long enough")
+
+// stream sends a request whose answer is read as it comes. Where quiet is not zero it bounds the time in which no byte goes
+// either way, before the head of the answer as well. Else within bounds the wait for the head, and last the whole stream,
+// which then ends with ErrOver.
+func (c *Client) stream(ctx context.Context, r request, quiet, last time.Duration) (*lines, error) {
 	limit, cancel := context.WithCancelCause(ctx)
-	s := &lines{c: c, ctx: ctx, limit: limit, cancel: func() { cancel(context.Canceled) }}
-	bound := r.within
 	if quiet > 0 {
-		bound = quiet
+		r.within = quiet
 	}
-	head := time.AfterFunc(bound, func() { cancel(errTimeLimit) })
-	if quiet > 0 {
-		s.quiet = head
-		if r.body != nil {
-			r.body = &touching{r.body, head, quiet}
-		}
+	s := &lines{c: c, r: r, ctx: ctx, limit: limit, cancel: func() { cancel(context.Canceled) }}
+	s.quiet = afterFunc(c.clock, r.within, func() { cancel(errTimeLimit) })
+	if quiet > 0 && r.body != nil {
+		r.body = &touching{r.body, s.quiet, quiet}
 	}
 	resp, err := c.do(limit, r)
-	if err == nil && quiet == 0 && !head.Stop() {
-		_ = resp.Body.Close()
-		err = errTimeLimit
-	}
 	if err != nil {
-		head.Stop()
-		err = c.failed(ctx, bound, cmp.Or(context.Cause(limit), err))
+		s.quiet.Stop()
+		err = c.failed(ctx, r, cmp.Or(context.Cause(limit), err))
 		s.cancel()
 		return nil, err
 	}
@@ -65,7 +63,13 @@ func (c *Client) stream(ctx context.Context, r request, quiet time.Duration) (*l
 	}
 	var body io.Reader = resp.Body
 	if quiet > 0 {
-		body = &touching{body, head, quiet}
+		body = &touching{body, s.quiet, quiet}
+	} else {
+		if !s.quiet.Stop() {
+			defer s.close()
+			return nil, c.failed(ctx, r, errTimeLimit)
+		}
+		s.quiet = afterFunc(c.clock, last, func() { cancel(ErrOver) })
 	}
 	s.all, s.scan = body, bufio.NewScanner(body)
 	s.scan.Buffer(nil, maxLine)
@@ -75,7 +79,7 @@ func (c *Client) stream(ctx context.Context, r request, quiet time.Duration) (*l
 // touching puts a timer off with each read.
 type touching struct {
 	io.Reader
-	timer *time.Timer
+	timer Timer
 	by    time.Duration
 }
 
@@ -109,16 +113,18 @@ func (s *lines) next(out any) error {
 	case errors.Is(err, bufio.ErrTooLong):
 		return fault.New(fault.Unavailable, "the Engine at %s sends a line of more than %d bytes", s.c.Host(), maxLine)
 	default:
-		return s.c.failed(s.ctx, quietTimeout, cmp.Or(context.Cause(s.limit), err))
+		cause := cmp.Or(context.Cause(s.limit), err)
+		if errors.Is(cause, ErrOver) && s.ctx.Err() == nil {
+			return ErrOver
+		}
+		return s.c.failed(s.ctx, s.r, cause)
 	}
 }
 
 // close ends the stream. Calling it twice is fine, and so is calling it while next waits, which then fails.
 func (s *lines) close() {
 	s.closing.Do(func() {
-		if s.quiet != nil {
-			s.quiet.Stop()
-		}
+		s.quiet.Stop()
 		s.cancel()
 		_ = s.body.Close()
 	})
@@ -139,7 +145,7 @@ type progress struct {
 
 // work sends a request whose answer tells of progress to its end, and tells each.
 func (c *Client) work(ctx context.Context, r request, tell func(progress)) error {
-	s, err := c.stream(ctx, r, quietTimeout)
+	s, err := c.stream(ctx, r, quietTimeout, 0)
 	if err != nil {
 		return err
 	}

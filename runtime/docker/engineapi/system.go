@@ -65,14 +65,14 @@ func (c *Client) Events(ctx context.Context, since time.Time, kinds []string, la
 	if !since.IsZero() {
 		q.Set("since", fmt.Sprintf("%d.%09d", since.Unix(), since.Nanosecond()))
 	}
-	s, err := c.stream(ctx, request{method: http.MethodGet, path: "/events", query: q, within: callTimeout}, 0)
+	s, err := c.stream(ctx, request{method: http.MethodGet, path: "/events", query: q, within: callTimeout}, 0, eventsLast)
 	if err != nil {
 		return nil, err
 	}
 	return &Events{s}, nil
 }
 
-// Next waits for the next event. io.EOF is an Engine that ended.
+// Next waits for the next event. io.EOF is an Engine that ended, and [ErrOver] that it is time to listen anew.
 func (e *Events) Next() (Event, error) {
 	var out Event
 	return out, e.lines.next(&out)
