@@ -114,7 +114,7 @@ func (d *Driver) sweep(ctx context.Context) error {
 			if role == roleStep && (c.Labels[labelOf] == "" || c.Labels[labelOf] != c.ImageID) {
 				continue // of an image that somebody made of one
 			}
-			if err := d.engine.RemoveContainer(ctx, c.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			if err := d.removeContainer(ctx, c.ID); err != nil {
 				return err
 			}
 		}

@@ -166,7 +166,7 @@ func (d *Driver) reader(ctx context.Context, image string, volumes ...engineapi.
 	return container, func() {
 		work, cancel := d.finishing(ctx, undoTimeout)
 		defer cancel()
-		if err := d.engine.RemoveContainer(work, container); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := d.removeContainer(work, container); err != nil {
 			d.log.Warn("a container that a disk was read of is left behind; the next server removes it", "container", container, "error", err)
 		}
 		d.removeOld(work)
@@ -183,7 +183,7 @@ func (d *Driver) sweepReaders(ctx context.Context) error {
 		if c.Labels[labelOf] == "" || c.Labels[labelOf] != c.ImageID {
 			continue // of an image that somebody made of one
 		}
-		if err := d.engine.RemoveContainer(ctx, c.ID); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := d.removeContainer(ctx, c.ID); err != nil {
 			return err
 		}
 	}

@@ -309,8 +309,7 @@ func (i *Instance) remove(ctx context.Context) error {
 	container := i.container
 	i.mu.Unlock()
 	if container != "" {
-		// An Engine that was told before, and broke off, may still be at it.
-		if err := i.d.engine.RemoveContainer(ctx, container); err != nil && !fault.Is(err, fault.NotFound) {
+		if err := i.d.removeContainer(ctx, container); err != nil {
 			i.unsure = true
 			return err
 		}

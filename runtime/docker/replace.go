@@ -43,7 +43,7 @@ func (i *Instance) replace(ctx context.Context, made engineapi.Container) error 
 	i.container, i.drifted = next, false
 	i.mu.Unlock()
 	i.mark(stoppedFile) // the new one never ran, and did not end by itself
-	if err := i.d.engine.RemoveContainer(ctx, old); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := i.d.removeContainer(ctx, old); err != nil {
 		i.d.log.Warn("a sandbox's earlier container is left behind; the next server removes it", "sandbox", i.id, "container", old, "error", err)
 	}
 	i.d.removeOld(ctx)
@@ -74,7 +74,7 @@ func (d *Driver) removeSpare(ctx context.Context, id sandbox.ID, name string) er
 	if l[labelServer] != d.namespace || l[labelSandbox] != string(id) || l[labelOf] != c.Image {
 		return nil
 	}
-	return d.engine.RemoveContainer(ctx, c.ID)
+	return d.removeContainer(ctx, c.ID)
 }
 
 // sweepReplaced finishes what was begun, of all sandboxes or of those with labels: of two containers of a
@@ -104,7 +104,7 @@ func (d *Driver) sweepReplaced(ctx context.Context, labels ...string) error {
 		if its[id] == c.ID {
 			err = d.engine.RenameContainer(ctx, c.ID, d.containerName(id))
 		} else {
-			err = d.engine.RemoveContainer(ctx, c.ID)
+			err = d.removeContainer(ctx, c.ID)
 		}
 		if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			return err

@@ -99,6 +99,39 @@ func (i *Instance) kill(ctx context.Context, container string) error {
 	}
 }
 
+// removeContainer removes a container, up or down. One that is gone is no error, and one that the Engine is removing
+// already, since it was told before by a call that broke off, is waited for.
+func (d *Driver) removeContainer(ctx context.Context, container string) error {
+	err := d.engine.RemoveContainer(ctx, container)
+	if !fault.Is(err, fault.Conflict) {
+		return unlessGone(err)
+	}
+	ctx, cancel := d.within(ctx, undoTimeout)
+	defer cancel()
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		c, seen := d.engine.InspectContainer(ctx, container)
+		if seen != nil {
+			return unlessGone(seen)
+		}
+		if c.State.Status != "removing" {
+			return unlessGone(d.engine.RemoveContainer(ctx, container))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// unlessGone returns err, or nil where it says that there is no such thing.
+func unlessGone(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
 // resolveAll resolves what was asked of an Engine that was away. An instance of which a verb is under
 // way is left to that, or to the next one.
 func (d *Driver) resolveAll() {
