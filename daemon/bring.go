@@ -72,6 +72,9 @@ func system() access.Caller {
 // turnPatience is how long a call waits for an image that another brings: clients of MCP wait no longer than half a minute.
 const turnPatience = 20 * time.Second
 
+// pullPart is how much of the work it is to have the Engine pull an image. The rest is to take it from there.
+const pullPart = 0.8
+
 // take imports an image of the Engine's, unless it is here.
 func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.ImageSource, reference string) error {
 	if b.known(reference) {
@@ -91,11 +94,18 @@ func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.Imag
 	if b.known(reference) {
 		return nil // another call brought it
 	}
-	archive, err := source.SaveImage(ctx, reference)
+	report, shown, err := b.images.Fetching(reference)
+	if err != nil {
+		return err
+	}
+	defer shown()
+	report("pull", "", 0)
+	archive, err := source.SaveImage(ctx, reference, func(p runtime.ImageProgress) { report("pull", p.String(), p.Part*pullPart) })
 	if err != nil {
 		return err
 	}
 	defer func() { _ = archive.Close() }()
+	report("import", "", pullPart)
 	_, err = b.engine.ImportImages(ctx, c, archive, reference)
 	return err
 }

@@ -213,6 +213,7 @@ func TestImagesOfTheEngine(t *testing.T) {
 	if _, _, err := c.Create(t.Context(), v1.CreateSandbox{Image: &ours}); fault.Of(err) != fault.NotFound {
 		t.Errorf("an image of ours by its name: %v", err)
 	}
+	pulledByTheEngine(t, h, c)
 }
 
 // ofAnotherMachine is an archive of an image for another architecture.

@@ -109,6 +109,16 @@ type making struct {
 // Making has List show a build of a Dockerfile under a name, until done is called. It is fault.Conflict where one of
 // that name goes on, and fault.Invalid for a name of the catalogue.
 func (s *Store) Making(name string) (report func(stage, text string, progress float64), done func(), err error) {
+	return s.show(name, "built of a Dockerfile")
+}
+
+// Fetching is Making for an image that is fetched from elsewhere.
+func (s *Store) Fetching(name string) (report func(stage, text string, progress float64), done func(), err error) {
+	return s.show(name, "pulled by an Engine")
+}
+
+// show has List show what is being made under a name, until done is called.
+func (s *Store) show(name, title string) (report func(stage, text string, progress float64), done func(), err error) {
 	if r, err := resolve(s.recipes, *s.policy.Load(), name); err == nil {
 		return nil, nil, fault.InvalidField("name", "%s means the image %s of the catalogue, which would go before the one that is built", shown(name), r.Name).WithRemedy("choose another name")
 	}
@@ -121,12 +131,12 @@ func (s *Store) Making(name string) (report func(stage, text string, progress fl
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.all[name] != nil {
-		return nil, nil, fault.New(fault.Conflict, "the image %s is being built by somebody else", shown(name)).WithRemedy("wait for its end, or choose another name")
+		return nil, nil, fault.New(fault.Conflict, "the image %s is being built or pulled by somebody else", shown(name)).WithRemedy("wait for its end, or choose another name")
 	}
 	if m.all == nil {
 		m.all = make(map[string]*Status)
 	}
-	st := &Status{Entry: Entry{Name: name, Title: "built of a Dockerfile"}, State: Building}
+	st := &Status{Entry: Entry{Name: name, Title: title}, State: Building}
 	m.all[name] = st
 	report = func(stage, text string, progress float64) {
 		m.mu.Lock()

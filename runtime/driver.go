@@ -5,6 +5,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -117,8 +118,21 @@ type Imager interface {
 type ImageSource interface {
 	// SaveImage returns an image as an archive of docker save's form, which comes from elsewhere and is
 	// not to be trusted. One that is not there is fetched from its registry first. An unknown one is
-	// fault.NotFound, a registry that does not give it fault.Unavailable or fault.Denied. The caller closes it.
-	SaveImage(ctx context.Context, reference string) (io.ReadCloser, error)
+	// fault.NotFound, a registry that does not give it fault.Unavailable or fault.Denied, and what is no reference
+	// fault.Invalid. tell, which may be nil, is told how far a fetch is, by one goroutine at a time. The caller closes it.
+	SaveImage(ctx context.Context, reference string, tell func(ImageProgress)) (io.ReadCloser, error)
+}
+
+// ImageProgress is how far an image is that is fetched from its registry.
+type ImageProgress struct {
+	Layers, Ready int     // how many it has, as far as is known, and how many of them are there
+	Done, Total   int64   // bytes of those that were begun, as transported
+	Part          float64 // of the whole, 0 to 1; it may go back while layers become known
+}
+
+// String returns it in words.
+func (p ImageProgress) String() string {
+	return fmt.Sprintf("%.1f of %.1f MB, %d of %d layers", float64(p.Done)/1e6, float64(p.Total)/1e6, p.Ready, p.Layers)
 }
 
 // Handle finds an instance again.

@@ -82,7 +82,8 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 		"data-root": filepath.Join(o.Dir, "data"), "exec-root": "/run/docker", "pidfile": "/run/docker.pid",
 		"hosts": []string{"unix://" + socket}, "bridge": "none", "iptables": false, "ip6tables": false,
 		"storage-driver": "overlay2", "features": map[string]bool{"containerd-snapshotter": false},
-		"exec-opts": []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
+		"max-download-attempts": 1, // each more waits five seconds longer
+		"exec-opts":             []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
 	}
 	if o.MapUsers {
 		set["userns-remap"] = mappedUser

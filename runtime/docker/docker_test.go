@@ -95,6 +95,7 @@ func TestDriver(t *testing.T) {
 		{"WhereNoProcessIsLeft", noProcessLeft},
 		{"TrafficThroughAnAgent", agentTraffic},
 		{"TrafficOfAnEngineElsewhere", trafficElsewhere},
+		{"ImagesOfARegistry", registryImages},
 		{"AnImageIsSentOnWhoeverWaits", sendingGoesOn},
 		{"BrokenLines", func(t *testing.T, p *place) { brokenLines(t, p, brokenVerbs(), false, away, ended) }},
 		{"AnEngineThatHangs", func(t *testing.T, p *place) { brokenLines(t, p, shortVerbs(), false, half) }},

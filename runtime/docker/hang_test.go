@@ -155,7 +155,7 @@ func standsStill(t *testing.T, p *place) {
 		"List":   func() error { _, err := p.driver.List(ctx); return err },
 		"Create": func() error { _, err := p.driver.Create(ctx, p.spec()); return err },
 		"Load":   func() error { _, err := p.driver.Create(ctx, another); return err },
-		"Pull":   func() error { _, err := p.driver.SaveImage(ctx, "127.0.0.1:1/none"); return err },
+		"Pull":   func() error { _, err := p.driver.SaveImage(ctx, "127.0.0.1:1/none", nil); return err },
 		"Fork": func() error {
 			s := p.spec()
 			s.From = snapshot

@@ -104,8 +104,11 @@ func (s *saved) Close() error {
 }
 
 // PullImage has the Engine fetch an image of a registry, and tells how far each layer is. One that
-// the registry lacks is fault.NotFound.
+// the registry lacks is fault.NotFound. A reference without a tag or a digest is that of the tag latest.
 func (c *Client) PullImage(ctx context.Context, ref string, tell func(layer, status string, done, total int64)) error {
+	if !strings.ContainsAny(ref[strings.LastIndexByte(ref, '/')+1:], ":@") {
+		ref += ":latest" // an Engine fetches all that the repository has otherwise
+	}
 	return c.work(ctx, request{method: http.MethodPost, path: "/images/create", query: url.Values{"fromImage": {ref}}}, func(p progress) {
 		if tell != nil {
 			tell(p.ID, clip(p.Status), p.ProgressDetail.Current, p.ProgressDetail.Total)
