@@ -44,7 +44,15 @@ type Options struct {
 	Programs *programs.Finder
 	// MapUsers has Docker's Engine map the users of containers: their root is no user of the host's.
 	MapUsers bool
+	// DataBytes is the size of a file system in memory that holds its data, which is gone with it. Zero: Dir holds them.
+	DataBytes int64
+	// TLS has Docker's Engine listen at TLSAddress in its own network, too. Whom it trusts, and what it is, are files that
+	// Docker's own programs would have: ca.pem, cert.pem and key.pem in a directory that it sees. "": it has its socket alone.
+	TLS string
 }
+
+// TLSAddress is where an Engine listens that has a port, in its own network: see [Engine.DialTCP].
+const TLSAddress = "127.0.0.1:2376"
 
 // Engine is one that runs.
 type Engine struct {
@@ -84,6 +92,11 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 		"storage-driver": "overlay2", "features": map[string]bool{"containerd-snapshotter": false},
 		"max-download-attempts": 1, // each more waits five seconds longer
 		"exec-opts":             []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
+	}
+	if o.TLS != "" {
+		set["hosts"] = []string{"unix://" + socket, "tcp://" + TLSAddress}
+		set["tlsverify"], set["tlscacert"] = true, filepath.Join(o.TLS, "ca.pem")
+		set["tlscert"], set["tlskey"] = filepath.Join(o.TLS, "cert.pem"), filepath.Join(o.TLS, "key.pem")
 	}
 	if o.MapUsers {
 		set["userns-remap"] = mappedUser
@@ -127,6 +140,11 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 	err = e.thread.Do(func() error {
 		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
 			return err
+		}
+		if o.DataBytes > 0 {
+			if err := smallData(filepath.Join(o.Dir, "data"), o.DataBytes); err != nil {
+				return err
+			}
 		}
 		if err := prepare(); err != nil {
 			return err
@@ -190,6 +208,17 @@ func hidePlaces() error {
 	}
 	if err := unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work"); err != nil {
 		return fmt.Errorf("a private /etc: %w", err)
+	}
+	return nil
+}
+
+// smallData mounts a file system of a size.
+func smallData(dir string, size int64) error {
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("mode=711,size=%d", size)); err != nil {
+		return fmt.Errorf("a file system for the Engine's data: %w", err)
 	}
 	return nil
 }

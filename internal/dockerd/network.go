@@ -11,21 +11,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen listens at an address of the Engine's own network, whose loopback it brings up: what is served there
+// Listen listens at an address of the Engine's own network: what is served there
 // the Engine reaches, as a registry of its host's.
 func (e *Engine) Listen(address string) (net.Listener, error) {
 	var l net.Listener
 	err := e.inNetwork(func() (err error) {
-		if err := loopbackUp(); err != nil {
-			return err
-		}
 		l, err = net.Listen("tcp", address)
 		return err
 	})
 	return l, err
 }
 
-// inNetwork runs fn in the Engine's network.
+// DialTCP connects to an address of the Engine's own network.
+func (e *Engine) DialTCP(address string) (net.Conn, error) {
+	var c net.Conn
+	err := e.inNetwork(func() (err error) {
+		c, err = net.Dial("tcp", address)
+		return err
+	})
+	return c, err
+}
+
+// inNetwork runs fn in the Engine's network, with the loopback up.
 func (e *Engine) inNetwork(fn func() error) error {
 	var fds []int // of this process's network, and of the Engine's; the Engine's mounts do not show them
 	defer func() {
@@ -45,6 +52,9 @@ func (e *Engine) inNetwork(fn func() error) error {
 			return fmt.Errorf("enter the network of process %d: %w", e.PID, err)
 		}
 		defer func() { err = errors.Join(err, unix.Setns(fds[0], unix.CLONE_NEWNET)) }()
+		if err := loopbackUp(); err != nil {
+			return err
+		}
 		return fn()
 	})
 }

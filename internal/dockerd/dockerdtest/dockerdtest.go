@@ -33,24 +33,36 @@ type Host struct {
 // New returns a host whose Engine, Docker's, runs until the test's end. It skips the test where there can be none.
 func New(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", false)
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{})
+}
+
+// NewSmall is New with an Engine whose data are on a file system of a size, and go with it.
+func NewSmall(t testing.TB, bytes int64) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{DataBytes: bytes})
+}
+
+// NewTLS is New with an Engine that listens over TLS in its own network, too, see [Host.ServeTCP], with the certificates of a directory.
+func NewTLS(t testing.TB, certificates string) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{TLS: certificates})
 }
 
 // NewMapped is New with an Engine that maps the users of containers.
 func NewMapped(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", true)
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{MapUsers: true})
 }
 
 // NewPodman is New with Podman's service.
 func NewPodman(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.StartPodman, "podman", "podman", false)
+	return newHost(t, dockerd.StartPodman, "podman", "podman", dockerd.Options{})
 }
 
 type starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
 
-func newHost(t testing.TB, start starter, program, pkg string, mapUsers bool) *Host {
+func newHost(t testing.TB, start starter, program, pkg string, o dockerd.Options) *Host {
 	t.Helper()
 	skiptest.WithoutRoot(t, "an Engine makes namespaces")
 	dir, err := os.MkdirTemp("", "dockerd-") // t.TempDir is too long for a socket's name
@@ -58,11 +70,9 @@ func newHost(t testing.TB, start starter, program, pkg string, mapUsers bool) *H
 		t.Fatal(err)
 	}
 	_, err = exec.LookPath("apt-get")
-	h := &Host{Dir: dir, t: t, start: start, options: dockerd.Options{
-		Dir: dir, Group: "sandpit-test-" + rand.Text(),
-		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil},
-		MapUsers: mapUsers,
-	}}
+	o.Dir, o.Group = dir, "sandpit-test-"+rand.Text()
+	o.Programs = &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil}
+	h := &Host{Dir: dir, t: t, start: start, options: o}
 	t.Cleanup(func() {
 		h.Stop()
 		if err := os.RemoveAll(dir); err != nil {
