@@ -4,6 +4,7 @@
 package engineapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -44,9 +45,12 @@ func (c *Client) failed(ctx context.Context, r request, err error) error {
 	case errors.As(err, &certificate):
 		return fault.Wrap(fault.Denied, err, "who answers at %s has no certificate of the authority in DOCKER_CERT_PATH: %s", c.Host(), clip(certificate.Err.Error())).
 			WithRemedy("put the right ca.pem there, and name the Engine in DOCKER_HOST as its certificate does")
-	case strings.Contains(err.Error(), "remote error: tls: "): // of a type that net/http hides
+	case strings.Contains(err.Error(), "remote error: tls: ") && c.Host().expired() != "": // of a type that net/http hides
+		return fault.Wrap(fault.Denied, err, "the certificate in DOCKER_CERT_PATH, by which the Engine at %s would know this server, expired at %s", c.Host(), c.Host().expired()).
+			WithRemedy("put a new cert.pem and key.pem there, and start the server again")
+	case strings.Contains(err.Error(), "remote error: tls: "):
 		return fault.Wrap(fault.Denied, err, "the Engine at %s does not accept the certificate in DOCKER_CERT_PATH: %s", c.Host(), clip(err.Error())).
-			WithRemedy("put a cert.pem and key.pem of the authority that the Engine trusts there")
+			WithRemedy("put a cert.pem and key.pem of a client there, of the authority that the Engine trusts")
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"),
 		strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
 		return c.noEngine(err, "does not answer as one: "+clip(err.Error()))
@@ -72,6 +76,9 @@ func (c *Client) noEngine(err error, what string) error {
 func (c *Client) refused(resp *http.Response) error {
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxWords))
 	var said struct{ Message string }
+	if bytes.Contains(b, []byte("HTTP request to an HTTPS server")) {
+		return fault.New(fault.Unavailable, "the Engine at %s speaks TLS alone", c.Host()).WithRemedy("set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH")
+	}
 	if err != nil || json.Unmarshal(b, &said) != nil || said.Message == "" {
 		said.Message = http.StatusText(resp.StatusCode)
 	}

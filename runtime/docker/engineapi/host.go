@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"sandpit.dev/fault"
 )
@@ -36,6 +37,18 @@ func (h Host) Local() bool { return h.network == "unix" }
 // Dial connects to where it listens, without TLS and without a word.
 func (h Host) Dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, h.network, h.address)
+}
+
+// expired returns when the certificate by which the Engine would know us expired; "": it did not, or there is none.
+func (h Host) expired() string {
+	if h.tls == nil || len(h.tls.Certificates) == 0 {
+		return ""
+	}
+	leaf := h.tls.Certificates[0].Leaf
+	if leaf == nil || time.Now().Before(leaf.NotAfter) {
+		return ""
+	}
+	return leaf.NotAfter.UTC().Format(time.RFC3339)
 }
 
 // Environment is what Docker's own programs read of the environment, and what they find the usual
