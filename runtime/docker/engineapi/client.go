@@ -199,11 +199,36 @@ func (c *Client) ask(ctx context.Context, host Host) (*found, error) {
 	c.found.Store(&found{host: host})
 	defer c.Close()
 	f, err := c.negotiate(ctx)
+	if err != nil && host.tls != nil && fault.Is(err, fault.Unavailable) && ctx.Err() == nil {
+		if alert := c.alert(ctx); alert != nil {
+			err = c.failed(ctx, request{method: http.MethodGet, path: "/_ping", within: callTimeout}, alert)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	f.host = host
 	return f, nil
+}
+
+// alertTimeout bounds the wait for what an Engine has against a certificate, once it has that.
+const alertTimeout = 2 * time.Second
+
+// alert returns what an Engine over TLS says against this client once the handshake is over, as version 1.3 has it; nil: nothing.
+// A call may fail for the connection's end before it has read that.
+func (c *Client) alert(ctx context.Context) error {
+	limit, cancel := WithTimeout(ctx, c.clock, dialTimeout, errTimeLimit)
+	defer cancel()
+	nc, err := c.dial(limit)
+	if err == nil {
+		_ = nc.SetReadDeadline(time.Now().Add(alertTimeout))
+		_, err = nc.Read(make([]byte, 1))
+		_ = nc.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "remote error: tls: ") {
+		return nil
+	}
+	return err
 }
 
 // negotiate finds the newest version that both sides speak.
