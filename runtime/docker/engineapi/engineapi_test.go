@@ -242,7 +242,11 @@ func forward(l net.Listener, socket string) {
 				return
 			}
 			defer func() { _ = out.Close() }()
-			go func() { _, _ = io.Copy(out, in) }()
+			go func() {
+				if _, err := io.Copy(out, in); err != nil {
+					_ = out.Close() // who called broke off, or never began as it should
+				}
+			}()
 			_, _ = io.Copy(in, out)
 		}()
 	}
