@@ -100,6 +100,7 @@ type Error struct {
 	Remedy  string        // the caller's next step; may be empty
 	Fields  []Field       // only with Invalid
 	Disk    Disk          // the disk that is full; only with Full
+	Reason  string        // a word that a program decides by where the code is not enough; documented where it is set
 	Scope   string        // what the credential lacks; only with Denied, and only where another scope would allow it
 	Inside  bool          // what is used up is one sandbox's, and is free again when all in it ends; only with Exhausted
 	Busy    bool          // too much is begun at once, and nothing need be freed; only with Exhausted
@@ -143,6 +144,20 @@ func NoSpace(disk Disk, err error, format string, args ...any) *Error {
 func (e *Error) WithRemedy(format string, args ...any) *Error {
 	e.Remedy = fmt.Sprintf(format, args...)
 	return e
+}
+
+// WithReason sets the reason and returns e.
+func (e *Error) WithReason(reason string) *Error {
+	e.Reason = reason
+	return e
+}
+
+// ReasonOf returns the reason of the outermost [Error] in err's chain, "" where it has none.
+func ReasonOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return ""
 }
 
 // Error is the whole text, cause included: for logs, not for callers.

@@ -345,6 +345,16 @@ func TestErrors(t *testing.T) {
 			}
 		}
 	})
+	t.Run("WithAReason", func(t *testing.T) {
+		for _, code := range []fault.Code{fault.Conflict, fault.Internal} {
+			s := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				guard.Error(w, r, fault.New(code, "inside").WithReason("what_for"))
+			})
+			if p, want := problemOf(t, s.ask("GET")), map[bool]string{true: "what_for"}[code != fault.Internal]; p.Reason != want {
+				t.Errorf("%s: got %+v, want the reason %q", code, p, want)
+			}
+		}
+	})
 	t.Run("WithoutACode", func(t *testing.T) {
 		s := newSite(t, func(w http.ResponseWriter, r *http.Request) { guard.Error(w, r, secret) })
 		if p := problemOf(t, s.ask("GET")); p.Code != "internal" || p.Detail != "internal error" {

@@ -82,7 +82,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 	e := fault.As(err)
 	p = v1.Problem{
 		Type: "urn:sandpit:error:" + string(e.Code), Status: Status(e.Code), Detail: e.Message,
-		Code: string(e.Code), Remedy: e.Remedy, RequestID: requestID,
+		Code: string(e.Code), Reason: e.Reason, Remedy: e.Remedy, RequestID: requestID,
 	}
 	if se, ok := errors.AsType[statusError](err); ok {
 		p.Status = se.status
@@ -92,7 +92,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 		p.Title = "Client Closed Request"
 	}
 	if p.Status == http.StatusInternalServerError {
-		p.Type, p.Code = "urn:sandpit:error:internal", string(fault.Internal)
+		p.Type, p.Code, p.Reason = "urn:sandpit:error:internal", string(fault.Internal), ""
 		p.Detail = "internal error"
 		p.Remedy = "look for the request's id in the server's log"
 		return p, ""

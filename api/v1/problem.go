@@ -13,6 +13,7 @@ type Problem struct {
 	Status    int            `json:"status" jsonschema:"the HTTP status"`
 	Detail    string         `json:"detail" jsonschema:"what is wrong, with the value that was sent and the bound that it broke"`
 	Code      string         `json:"code" jsonschema:"what a program decides by; one of a fixed list"`
+	Reason    string         `json:"reason,omitempty" jsonschema:"what a program decides by where the code is not enough, as git_rejected; the page of what was asked for lists them"`
 	Cause     string         `json:"cause,omitempty" jsonschema:"what lies behind it; with the code full the disk: sandbox, store, host or records"`
 	Remedy    string         `json:"remedy,omitempty" jsonschema:"the next step"`
 	RequestID string         `json:"request_id" jsonschema:"finds the request in the server's log"`
