@@ -17,9 +17,8 @@ import (
 
 // Bounds of what a request may have.
 const (
-	maxAddress    = 2048 // bytes
-	maxName       = 255  // of a branch
-	maxCredential = 4096
+	maxAddress = 2048 // bytes
+	maxName    = 255  // of a branch
 )
 
 // An Address is one of a repository, checked, without credentials.

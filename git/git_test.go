@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"sandpit.dev/access"
+	"sandpit.dev/audit/recorder"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/fault"
@@ -39,6 +41,8 @@ var (
 
 const password = "s3cret-of-alice"
 
+func login() git.Remote { return git.Remote{Username: "u", Password: password} }
+
 // house is a sandbox, and a server with a repository that the user u may read with the password.
 type house struct {
 	*enginetest.Server
@@ -50,6 +54,9 @@ type house struct {
 	second string
 	other  atomic.Int64 // how often another server was asked
 	leaked atomic.Bool  // that one was told a password
+	bare   string       // the repository's directory at the server
+	tls    *httptest.Server
+	asked  atomic.Pointer[func(*http.Request)] // called when somebody who may asks the server
 }
 
 func open(t *testing.T) *house {
@@ -68,17 +75,7 @@ func open(t *testing.T) *house {
 	h.box = string(s.ID)
 
 	dir := t.TempDir()
-	host := func(in string, args ...string) string {
-		t.Helper()
-		cmd := exec.Command(program, args...)
-		cmd.Dir = in
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
+	host := h.host
 	work := filepath.Join(dir, "work")
 	host(dir, "init", "-q", "-b", "main", work)
 	for i, text := range []string{"one\n", "two\n"} {
@@ -95,6 +92,12 @@ func open(t *testing.T) *house {
 	host(work, "checkout", "-q", "main")
 	host(dir, "clone", "-q", "--bare", work, "app.git")
 	host(dir, "init", "-q", "--bare", "-b", "main", "empty.git")
+	h.bare = filepath.Join(dir, "app.git")
+	host(h.bare, "config", "http.receivepack", "true")
+	hook := "#!/bin/sh\nwhile read old new ref; do case $ref in */protected) echo 'no: fatal: Authentication failed for you' >&2; exit 1;; esac; done\n"
+	if err := os.WriteFile(filepath.Join(h.bare, "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
+		t.Fatal(err)
+	}
 
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.other.Add(1)
@@ -106,10 +109,10 @@ func open(t *testing.T) *house {
 	}))
 	t.Cleanup(other.Close)
 	backend := &cgi.Handler{
-		Path: program, Args: []string{"http-backend"},
+		Path: program, Args: []string{"http-backend"}, Stderr: io.Discard,
 		Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/elsewhere.git") {
 			http.Redirect(w, r, other.URL+r.URL.RequestURI(), http.StatusFound)
 			return
@@ -126,11 +129,31 @@ func open(t *testing.T) *house {
 			fmt.Fprintf(w, "you said %s, %s \x1b]0;owned\x07\x1b[2J\n", got, r.Header.Get("Authorization"))
 			return
 		}
+		if ask := h.asked.Load(); ask != nil {
+			(*ask)(r)
+		}
+		r.Header.Del("Authorization") // which would be a variable of the server's processes
 		backend.ServeHTTP(w, r)
-	}))
+	})
+	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	h.url = server.URL
+	h.tls = httptest.NewTLSServer(answer)
+	t.Cleanup(h.tls.Close)
 	return h
+}
+
+// host runs git on the host, as the repository's server does.
+func (h *house) host(in string, args ...string) string {
+	h.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = in
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.org", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.org")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		h.t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 func (h *house) clone(r git.CloneRequest) git.Cloned {
@@ -185,6 +208,21 @@ func (h *house) recorded() string {
 	return all.String()
 }
 
+// audited returns the audit log.
+func (h *house) audited() string {
+	h.t.Helper()
+	auditor := access.Caller{Project: "default", Actor: "auditor", Via: "test", Scopes: []access.Scope{access.Admin}}
+	e, err := h.Audit.NewExport(auditor, recorder.Query{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var all strings.Builder
+	if err := e.JSON(h.t.Context(), &all); err != nil {
+		h.t.Fatal(err)
+	}
+	return all.String()
+}
+
 func encoded(user string) string {
 	return base64.StdEncoding.EncodeToString([]byte(user + ":" + password))
 }
@@ -192,7 +230,7 @@ func encoded(user string) string {
 func TestARepositoryIsCloned(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	auth := git.CloneRequest{URL: h.url + "/app.git", Username: "u", Password: password}
+	auth := git.CloneRequest{URL: h.url + "/app.git", Remote: login()}
 
 	got := h.clone(auth)
 	want := git.Cloned{URL: h.url + "/app.git", Path: sandbox.Workspace + "/app", Commit: h.first, Branch: "main"}
@@ -209,7 +247,7 @@ func TestARepositoryIsCloned(t *testing.T) {
 	if got := h.clone(at); got.Branch != "" || got.Commit != h.second || h.run("cat ./-odd/f") != "two" {
 		t.Errorf("a commit: got %+v", got)
 	}
-	token := git.CloneRequest{URL: h.url + "/app.git", Token: password, Path: "by-token"}
+	token := git.CloneRequest{URL: h.url + "/app.git", Remote: git.Remote{Token: password}, Path: "by-token"}
 	if got := h.clone(token); got.Commit != h.first {
 		t.Errorf("by a token: got %+v", got)
 	}
@@ -231,8 +269,8 @@ func TestARepositoryIsCloned(t *testing.T) {
 func TestCredentialsAreInNoFileRecordOrMessage(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	h.clone(git.CloneRequest{URL: h.url + "/app.git", Username: "u", Password: password})
-	_, err := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: h.url + "/echo.git", Username: "u", Password: password})
+	h.clone(git.CloneRequest{URL: h.url + "/app.git", Remote: login()})
+	_, err := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: h.url + "/echo.git", Remote: login()})
 	f, ok := errors.AsType[*git.Failure](err)
 	if !ok || fault.Of(err) != fault.State || !strings.Contains(f.Said, "you said ***") {
 		t.Fatalf("a server that says the password again: %v", err)
@@ -263,13 +301,13 @@ func TestCredentialsAreInNoFileRecordOrMessage(t *testing.T) {
 func TestAnotherServerIsToldNoCredentials(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	_, err := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: h.url + "/elsewhere.git", Username: "u", Password: password})
+	_, err := h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: h.url + "/elsewhere.git", Remote: login()})
 	if fault.Of(err) != fault.State || h.other.Load() == 0 || h.leaked.Load() {
 		t.Errorf("after a redirect: %v, the other server was asked %d times, and told: %v", err, h.other.Load(), h.leaked.Load())
 	}
 	// What is inside says that the address is another's.
 	h.run(`printf '[url "` + h.url + `/elsewhere.git"]\n\tinsteadOf = https://example.org/\n[credential]\n\thelper = "!cat >stolen"\n' >"$HOME/.gitconfig"`)
-	_, err = h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: "https://example.org/", Path: "no", Username: "u", Password: password})
+	_, err = h.git.Clone(t.Context(), alice, h.box, git.CloneRequest{URL: "https://example.org/", Path: "no", Remote: login()})
 	if fault.Of(err) != fault.State || h.leaked.Load() {
 		t.Errorf("another address by the configuration inside: %v, told: %v", err, h.leaked.Load())
 	}
@@ -310,10 +348,10 @@ func TestWrongRequests(t *testing.T) {
 		"branch":          {{URL: ok, Branch: "--bare"}, {URL: ok, Branch: "a b"}, {URL: ok, Branch: "a..b"}, {URL: ok, Branch: "a\nb"}, {URL: ok, Branch: "/x"}},
 		"commit":          {{URL: ok, Commit: "--orphan"}, {URL: ok, Commit: "abc"}, {URL: ok, Commit: "HEAD"}},
 		"depth":           {{URL: ok, Depth: -1}},
-		"password":        {{URL: ok, Password: "a\nhost=evil"}, {URL: ok, Password: strings.Repeat("x", 5000)}},
-		"username":        {{URL: ok, Username: "a\nhost=evil", Password: "x"}},
-		"token":           {{URL: ok, Token: "a", Password: "b"}, {URL: ok, Token: "a\x00"}},
-		"url":             {{URL: "./from", Path: "x", Password: password}, {URL: "git@example.org:x.git", Token: password}},
+		"password":        {{URL: ok, Remote: git.Remote{Password: "a\nhost=evil"}}, {URL: ok, Remote: git.Remote{Password: strings.Repeat("x", 5000)}}},
+		"username":        {{URL: ok, Remote: git.Remote{Username: "a\nhost=evil", Password: "x"}}},
+		"token":           {{URL: ok, Remote: git.Remote{Token: "a", Password: "b"}}, {URL: ok, Remote: git.Remote{Token: "a\x00"}}},
+		"url":             {{URL: "./from", Path: "x", Remote: git.Remote{Password: password}}, {URL: "git@example.org:x.git", Remote: git.Remote{Token: password}}},
 		"timeout_seconds": {{URL: ok, Timeout: -1}},
 	} {
 		for _, r := range all {
@@ -340,13 +378,13 @@ func TestWrongRequests(t *testing.T) {
 func TestWhatIsThereStays(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	auth := git.CloneRequest{URL: h.url + "/app.git", Username: "u", Password: password}
+	auth := git.CloneRequest{URL: h.url + "/app.git", Remote: login()}
 	h.run("mkdir app && echo mine >app/f")
 	if _, err := h.git.Clone(t.Context(), alice, h.box, auth); !fault.Is(err, fault.Exists) {
 		t.Errorf("into a directory with files: %v", err)
 	}
 	auth.Commit, auth.Path = "0000000000", "new"
-	if _, err := h.git.Clone(t.Context(), alice, h.box, auth); !fault.Is(err, fault.State) || !strings.Contains(fault.As(err).Message, "checking out 0000000000") {
+	if _, err := h.git.Clone(t.Context(), alice, h.box, auth); !fault.Is(err, fault.NotFound) || fault.ReasonOf(err) != git.ReasonNoCommit || !strings.Contains(fault.As(err).Message, "checking out 0000000000") {
 		t.Errorf("a commit that is not there: %v", err)
 	}
 	if got := h.run("cat app/f; ls"); got != "mine\napp" {

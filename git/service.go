@@ -5,7 +5,6 @@ package git
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"regexp"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
-	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -49,93 +47,6 @@ const (
 	maxOutput = 64 << 10
 )
 
-// A Failure is the cause of an error: a command of git's that ended with another exit code than 0.
-type Failure struct {
-	ExitCode int
-	Cause    sandbox.Cause // where it did not end by itself
-	Said     string        // what git said, in printable characters
-	Began    time.Time
-	Host     string // that it was to reach, "" for none
-}
-
-func (f *Failure) Error() string { return fmt.Sprintf("git ended with exit code %d", f.ExitCode) }
-
-// how says in words how it ended, with what git said.
-func (f *Failure) how() string {
-	if f.Cause != sandbox.CauseNone {
-		return fmt.Sprintf("git was ended (%s): %s", f.Cause, f.Said)
-	}
-	return fmt.Sprintf("git ended with exit code %d: %s", f.ExitCode, f.Said)
-}
-
-// command is one command of git's.
-type command struct {
-	args  []string
-	dir   string // "": the workspace
-	login login
-	a     *Address // that it is to reach, nil for none
-	time  time.Duration
-	sink  func(sandbox.Frame)
-}
-
-// run runs a command and returns what it prints. One that fails is an error of the code state, whose
-// cause is a *Failure; doing says what it was for.
-func (s *Service) run(ctx context.Context, c access.Caller, ref string, cmd command, doing string) (string, error) {
-	env := map[string]string{
-		"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", // nobody is there to be asked
-		"GIT_OPTIONAL_LOCKS": "0",
-	}
-	argv := []string{"git"}
-	if cmd.a != nil {
-		env["GIT_ALLOW_PROTOCOL"] = cmd.a.protocols()
-		argv = append(argv, cmd.login.options(cmd.a, env)...)
-	}
-	if cmd.time == 0 {
-		cmd.time = min(DefaultTimeout, s.engine.MostCommandTime())
-	}
-	began := time.Now()
-	var stdout, stderr tail
-	res, err := s.engine.Exec(ctx, c, ref, engine.ExecRequest{
-		Argv: append(argv, cmd.args...), Cwd: cmd.dir, Env: env, Timeout: cmd.time, Redact: cmd.login.values(),
-		MaxStdout: maxOutput, MaxStderr: 1 << 20, KillOnDisconnect: true,
-	}, func(f sandbox.Frame) error {
-		if f.Stream == sandbox.Stderr {
-			stderr.add(f.Data)
-		} else {
-			stdout.add(f.Data)
-		}
-		if cmd.sink != nil {
-			cmd.sink(f)
-		}
-		return nil
-	})
-	if err != nil || res.ExitCode == 0 {
-		return string(stdout), err
-	}
-	f := &Failure{ExitCode: res.ExitCode, Cause: res.Cause, Said: said(stderr), Began: began}
-	if res.ExitCode == 127 || strings.Contains(f.Said, "executable file not found") {
-		return "", fault.Wrap(fault.State, f, "error %s: there is no git in this sandbox's image: %s", doing, f.Said).
-			WithRemedy("install it, or create the sandbox from an image that has it")
-	}
-	if cmd.a != nil {
-		f.Host = cmd.a.Host
-	}
-	e := fault.Wrap(fault.State, f, "error %s: %s", doing, f.how()).
-		WithRemedy("see what git says; path names another directory, and a sandbox reaches what its network allows")
-	if strings.Contains(f.Said, "already exists and is not an empty directory") {
-		e.Code = fault.Exists
-	}
-	if why := s.blocked(ctx, c, ref, f); why != "" {
-		e.Message += Refused + why
-		flag := "--allow-domain"
-		if _, err := netip.ParseAddr(f.Host); err == nil {
-			flag = "--allow-cidr"
-		}
-		_ = e.WithRemedy("have the sandbox reach it: sandpit network set %s restricted %s %s, with what it may reach already; or ask a person to, by POST /v1/sandboxes/%s/network/requests", ref, flag, shown(f.Host), ref)
-	}
-	return "", e
-}
-
 // unreached is how git says that it found no network.
 var unreached = regexp.MustCompile(`(?i)could not resolve host|name resolution|name or service not known|no such host|unreachable|(failed|unable|could not) (to )?connect|connection (refused|timed out|reset)`)
 
@@ -160,6 +71,27 @@ func (s *Service) blocked(ctx context.Context, c access.Caller, ref string, f *F
 		}
 	}
 	return ""
+}
+
+// head is the first bytes of a stream.
+type head struct {
+	text []byte
+	most int
+	cut  bool
+}
+
+func (h *head) add(b []byte) {
+	room := h.most - len(h.text)
+	if len(b) > room {
+		b, h.cut = b[:room], true
+	}
+	h.text = append(h.text, b...)
+}
+
+// last returns the last bytes of what is kept, for a message.
+func (h *head) last() []byte {
+	b := h.text
+	return append([]byte(nil), b[max(0, len(b)-maxSaid):]...)
 }
 
 // tail is the last bytes of a stream.

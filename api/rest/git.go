@@ -22,7 +22,7 @@ func (a *API) gitClone(ctx context.Context, c *idempotency.Call, in *gitClone) (
 	b := &in.Body
 	r := git.CloneRequest{
 		URL: b.URL, Path: httpapi.Given(b.Path), Branch: httpapi.Given(b.Branch), Commit: httpapi.Given(b.Commit),
-		Username: httpapi.Given(b.Username), Password: httpapi.Given(b.Password), Token: httpapi.Given(b.Token),
+		Remote: git.Remote{Username: httpapi.Given(b.Username), Password: httpapi.Given(b.Password), Token: httpapi.Given(b.Token)},
 	}
 	if b.Depth != nil {
 		if r.Depth = *b.Depth; r.Depth == 0 {

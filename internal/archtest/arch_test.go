@@ -145,7 +145,7 @@ var rules = []rule{
 	{"engine/ports", []string{"fault", "sandbox", "access", "agent", "engine", "engine/check"}, "ports stand above the engine, which does not know them; they know no coat"},
 	{"engine/defaults", []string{"fault", "sandbox", "image", "network/permit"}, "what requests get that name nothing is the same for every verb; it knows none"},
 	{"engine/core", []string{"fault", "sandbox", "access", "runtime", "store", "image", "engine/hold", "engine/metrics"}, "the parts of the engine share it, and it knows none of them"},
-	{"git", []string{"fault", "sandbox", "access", "engine", "engine/check", "engine/core"}, "git's commands stand above the engine, which does not know them; they know no coat"},
+	{"git", []string{"fault", "sandbox", "access", "agent/wire", "engine", "engine/check", "engine/core"}, "git's commands stand above the engine, which does not know them; they know no coat"},
 	{"runs", []string{"fault", "sandbox", "access", "store", "agent", "engine", "engine/update", "engine/process"}, "runs are made of the engine's verbs, and know no coat"},
 	{"backup", []string{"fault"}, "the form of a backup knows neither what is in a part nor who restores it"},
 	{"network/policy", []string{"fault", "sandbox"}, "what may be reached is decided without asking anybody"},

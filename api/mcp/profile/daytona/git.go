@@ -33,7 +33,7 @@ func runClone(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	w.In(c)
 	r := git.CloneRequest{
 		URL: needs(a, "url"), Path: a.Text("path"), Branch: a.Text("branch"), Commit: a.Text("commitId"),
-		Username: a.Text("username"), Password: a.Text("password"),
+		Remote:  git.Remote{Username: a.Text("username"), Password: a.Text("password")},
 		Timeout: min(toolset.DefaultTimeout, c.Server.MostCommandTime()), Progress: c.Progress.Wrote,
 	}
 	if err := a.Err(); err != nil {

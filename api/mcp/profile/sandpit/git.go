@@ -42,7 +42,7 @@ func runGitClone(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	a := c.Args
 	r := git.CloneRequest{
 		URL: a.Text("url"), Path: a.Text("path"), Branch: a.Text("branch"), Commit: a.Text("commit"), Depth: int(a.Number("depth", 0)),
-		Username: a.Text("username"), Password: a.Text("password"),
+		Remote:  git.Remote{Username: a.Text("username"), Password: a.Text("password")},
 		Timeout: min(toolset.DefaultTimeout, c.Server.MostCommandTime()), Progress: c.Progress.Wrote,
 	}
 	ref, err := place(ctx, c, true)
