@@ -37,6 +37,7 @@ const (
 	ToolsManage  Scope = toolsPrefix + "manage"
 	ToolsInspect Scope = toolsPrefix + "inspect"
 	ToolsVolumes Scope = toolsPrefix + "volumes"
+	ToolsGit     Scope = toolsPrefix + "git"
 
 	toolsPrefix = "tools:"
 )
@@ -47,7 +48,7 @@ func Scopes() []Scope {
 }
 
 func toolScopes() []Scope {
-	return []Scope{ToolsCore, ToolsCode, ToolsProcess, ToolsFiles, ToolsPorts, ToolsRuns, ToolsState, ToolsManage, ToolsInspect, ToolsVolumes}
+	return []Scope{ToolsCore, ToolsCode, ToolsProcess, ToolsFiles, ToolsPorts, ToolsRuns, ToolsState, ToolsManage, ToolsInspect, ToolsVolumes, ToolsGit}
 }
 
 // ToolScope is the scope of a group of tools.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/internal/skiptest"
 )
 
@@ -31,4 +32,43 @@ func TestGitClone(t *testing.T) {
 	refused(t, s, "git_clone", arguments{"url": "ext::sh -c id", "path": "x"}, "argument url", "a program that git would run")
 	refused(t, s, "git_clone", arguments{"url": "https://git.invalid/app.git", "path": "x"}, "error (state): error cloning",
 		`network blocked: "git.invalid" is not reached, since the sandbox's network is off`, `next: request_network with {"sandbox": "default-alice", "allow": "git.invalid"} asks for it`)
+}
+
+func TestRepositories(t *testing.T) {
+	t.Parallel()
+	skiptest.WithoutGit(t)
+	h := openWith(t, toolset.GroupGit)
+	s := h.session("t-alice", handshake, nil)
+	at := func(more arguments) arguments {
+		more["path"] = "app"
+		return more
+	}
+	ok(t, s, "run_command", arguments{"command": "git init -q --bare -b main far.git"})
+	wantParts(t, ok(t, s, "git_init", at(arguments{"branch": "main"})), "made a repository, branch main")
+	ok(t, s, "run_command", arguments{"command": "cd app && echo a >a && printf x >$'b\\nc'"})
+	wantParts(t, ok(t, s, "git_status", at(arguments{})), "2 files differ", "there is no commit yet", "index untracked, worktree untracked: a")
+	ok(t, s, "git_add", at(arguments{}))
+	refused(t, s, "git_commit", at(arguments{"message": "one", "author": "Ann"}), "argument author", "go together")
+	wantParts(t, ok(t, s, "git_commit", at(arguments{"message": "one", "author": "Ann", "email": "ann@example.org"})), "committed · branch main, commit ")
+	wantParts(t, ok(t, s, "git_log", at(arguments{"limit": 1})), "1 commits", "Ann <ann@example.org>\none")
+	wantParts(t, ok(t, s, "git_remote", at(arguments{"remote": "origin", "url": "../far.git"})), "the remote origin is ../far.git")
+	wantParts(t, ok(t, s, "git_remote", at(arguments{})), "1 remotes", "origin ../far.git")
+	wantParts(t, ok(t, s, "git_push", at(arguments{"set_upstream": true})), "pushed to ../far.git", "refs/heads/main: created")
+	wantParts(t, ok(t, s, "git_pull", at(arguments{})), "nothing new")
+	wantParts(t, ok(t, s, "git_branch", at(arguments{"branch": "topic"})), "made the branch topic, commit ")
+	wantParts(t, ok(t, s, "git_checkout", at(arguments{"target": "topic"})), "checked out branch topic")
+	wantParts(t, ok(t, s, "git_checkout", at(arguments{"target": "main"})), "checked out branch main")
+	ok(t, s, "git_branch", at(arguments{"branch": "topic", "delete": true}))
+	wantParts(t, ok(t, s, "git_branch", at(arguments{})), "2 branches", "main ", "(checked out)", "origin/main ")
+	ok(t, s, "run_command", arguments{"command": "echo dirt >app/a"})
+	ok(t, s, "git_restore", at(arguments{"files": "a"}))
+	wantParts(t, ok(t, s, "git_status", at(arguments{})), "0 files differ")
+	wantParts(t, ok(t, s, "git_reset", at(arguments{"mode": "hard"})), "reset · branch main, commit ")
+	ok(t, s, "git_config", at(arguments{"key": "user.name", "value": "Ann"}))
+	wantParts(t, ok(t, s, "git_config", at(arguments{"key": "user.name"})), "Ann")
+	ok(t, s, "git_config", at(arguments{"key": "user.name", "delete": true}))
+	refused(t, s, "git_checkout", at(arguments{"target": "nope"}), "error (not_found): error checking out nope")
+	refused(t, s, "git_commit", at(arguments{"message": "x", "author": "a", "email": "b"}), "error (state): error committing", "nothing to commit")
+	refused(t, s, "git_branch", at(arguments{"branch": "--all", "delete": true}), "argument branch", "not a valid branch name")
+	refused(t, s, "git_status", arguments{"path": "far.git"}, "error (not_found)")
 }

@@ -197,6 +197,13 @@ func TestGroupsOfTools(t *testing.T) {
 			}, nil,
 		},
 		{toolset.GroupVolumes, 400, []string{"create_volume", "delete_volume", "list_volumes"}, []string{"list_volumes"}, []string{"delete_volume"}},
+		{
+			toolset.GroupGit, 2400, // thirteen verbs; the group is off by default
+			[]string{
+				"git_add", "git_branch", "git_checkout", "git_commit", "git_config", "git_init", "git_log", "git_pull", "git_push", "git_remote", "git_reset", "git_restore", "git_status",
+			},
+			nil, []string{"git_branch", "git_checkout", "git_config", "git_push", "git_remote", "git_reset", "git_restore"},
+		},
 	} {
 		t.Run(g.group, func(t *testing.T) {
 			off := toolNames(listed(t, open(t).alice()))

@@ -30,6 +30,7 @@ func (a *API) operations() []httpapi.Operation {
 		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),
 		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Audit: a.Audit, Backups: a.backups}).Operations(),
 		a.serverOperations(),
+		a.git(),
 	)
 }
 
@@ -125,8 +126,6 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 		idempotency.Op("installSkills", "POST /sandboxes/{id}/skills", "Install skills into a sandbox, each in /workspace/skills and its name. What is there as it is to be stays.", http.StatusOK, a.installSkills).
 			Example(v1.InstallSkills{SkillIDs: []string{"data-analyzer"}}).
 			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("gitClone", "POST /sandboxes/{id}/git/clone", "Clone a repository into a directory of a sandbox, and answer when it is there. Credentials are told to the repository's server alone, and kept nowhere.", http.StatusOK, a.gitClone).
-			Extend(idempotency.Keyless("the second finds the directory there")),
 
 		idempotency.Op("setSecret", "PUT /secrets/{secret}", "Set a secret of the project, for all its sandboxes. Commands and connections that begin from then on have it. Needs the scope admin.", http.StatusOK, a.setSecret).
 			Example(v1.SetSecret{Value: "a-key", Hosts: []string{"api.example.org"}}),

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/gitcmd"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
@@ -25,11 +26,14 @@ import (
 func newGit(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "git",
-		Short: "Clone repositories into sandboxes",
+		Short: "Clone, change and push repositories in sandboxes",
 		Args:  cobra.ArbitraryArgs,
 		RunE:  app.Group,
 	}
 	c.AddCommand(newGitClone(a))
+	c.AddCommand(gitcmd.New(gitcmd.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes, First: a.CompleteFirst, Secret: func(ctx context.Context, name, variable, file string) (string, error) {
+		return secretValue(ctx, a, name, variable, file)
+	}})...)
 	return c
 }
 
@@ -55,9 +59,11 @@ that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever
 	depth := f.Int("depth", 0, "only so many commits of the history")
 	f.StringVar(&username, "username", "", "for a server that asks who it is")
 	f.StringVar(&file, "password-file", "", "read the password or token from this file; - is standard input")
+	authorities := f.String("ca", "", "a file with authorities for the server's certificate, in PEM")
+	insecure := f.Bool("insecure-tls", false, "take any certificate")
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		r := v1.GitClone{URL: args[1], Username: given(username), Branch: given(branch), Commit: given(commit)}
+		r := v1.GitClone{URL: args[1], GitLogin: v1.GitLogin{Username: given(username), InsecureTLS: *insecure}, Branch: given(branch), Commit: given(commit)}
 		if len(args) > 2 {
 			r.Path = &args[2]
 		}
@@ -75,6 +81,13 @@ that is set for a host (sandpit secret set NAME --host HOST) nothing inside ever
 		}
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
+		if *authorities != "" {
+			text, err := os.ReadFile(*authorities)
+			if err != nil {
+				return fault.Wrap(fault.NotFound, err, "--ca: %s cannot be read", *authorities)
+			}
+			r.CA = string(text)
+		}
 		if file != "" {
 			if file == "-" {
 				file = ""
@@ -153,7 +166,7 @@ func (r repository) reach(spec *v1.CreateSandbox) {
 // clone clones the repository into the workspace of a sandbox.
 func clone(ctx context.Context, a *app.App, cl *client.Client, id string, r repository) error {
 	_, err := cl.GitClone(ctx, id, v1.GitClone{URL: r.address, Path: new(repoDir)})
-	if fault.Of(err) != fault.State && fault.Of(err) != fault.Exists {
+	if fault.Of(err) != fault.State && fault.Of(err) != fault.Exists && fault.ReasonOf(err) == "" {
 		return err
 	}
 	e := *fault.As(err)

@@ -29,17 +29,18 @@ const (
 	GroupManage  = "manage"
 	GroupInspect = "inspect" // looking only: all there is to know of a sandbox and its project
 	GroupVolumes = "volumes"
+	GroupGit     = "git" // what becomes of a repository that was cloned
 )
 
 // Groups lists every group.
 func Groups() []string {
-	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupState, GroupRuns, GroupManage, GroupInspect, GroupVolumes}
+	return []string{GroupCore, GroupCode, GroupProcess, GroupFiles, GroupPorts, GroupState, GroupRuns, GroupManage, GroupInspect, GroupVolumes, GroupGit}
 }
 
 // onByDefault tells of a group whether it is on where nobody has switched it.
 func onByDefault(group string) bool {
 	switch group {
-	case GroupRuns, GroupManage, GroupInspect, GroupVolumes:
+	case GroupRuns, GroupManage, GroupInspect, GroupVolumes, GroupGit:
 		return false
 	}
 	return true

@@ -94,6 +94,8 @@ func toolsOf(group string, cs *cells, d runs.Defaults) []toolset.Tool {
 		}
 	case toolset.GroupVolumes:
 		return []toolset.Tool{createVolume(), listVolumes(), deleteVolume()}
+	case toolset.GroupGit:
+		return repositories()
 	}
 	return nil
 }

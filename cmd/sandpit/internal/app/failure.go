@@ -45,6 +45,7 @@ func (a *App) Choose(c *cobra.Command) {
 // failure is an error as programs read it.
 type failure struct {
 	Code    fault.Code    `json:"code"`
+	Reason  string        `json:"reason,omitempty"` // where the code is not enough
 	Message string        `json:"message"`
 	Remedy  string        `json:"remedy,omitempty"`
 	Fields  []fault.Field `json:"fields,omitempty"`
@@ -54,7 +55,7 @@ type failure struct {
 // Say writes an error to standard error, without ending anything.
 func (a *App) Say(err error) {
 	if a.json {
-		f := failure{Code: fault.Of(err), Message: output.Printable(output.Whole(err)), Remedy: output.Printable(a.remedy(err))}
+		f := failure{Code: fault.Of(err), Reason: fault.ReasonOf(err), Message: output.Printable(output.Whole(err)), Remedy: output.Printable(a.remedy(err))}
 		if e, ok := errors.AsType[*fault.Error](err); ok {
 			f.Fields, f.Cause = e.Fields, string(e.Disk)
 		}
