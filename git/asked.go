@@ -42,10 +42,14 @@ func (j *job) remote(ctx context.Context, name, url string, push bool, r *Remote
 	}
 	var k check.Fields
 	l.fits(&k, "remote", &a)
+	if l != (login{}) && strings.Contains(user, "=") {
+		k.Bad("remote", "has a user with an = in its address, and credentials are told to no such address")
+	}
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
-	return &reach{a: &a, login: l, ca: r.CA, insecure: r.InsecureTLS, name: name}, nil
+	to := &reach{a: &a, login: l, ca: r.CA, insecure: r.InsecureTLS, name: name, user: user}
+	return to, j.silence(ctx, to)
 }
 
 // checkURL checks the address that a remote has to be, and returns it without credentials.

@@ -95,6 +95,9 @@ func (s *Service) Clone(ctx context.Context, c access.Caller, ref string, r Clon
 	if err != nil {
 		return Cloned{}, err
 	}
+	if err := j.silence(ctx, &cl.reach); err != nil {
+		return Cloned{}, err
+	}
 	args := []string{"clone", "--no-checkout", "--no-recurse-submodules"} // a filter of what is checked out is to see no login
 	if cl.Branch != "" {
 		args = append(args, "--branch", cl.Branch)

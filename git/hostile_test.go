@@ -91,6 +91,7 @@ git config core.sshCommand "$s ssh" && git config core.gitProxy "$s gitproxy" &&
 git config core.editor "$s editor" && git config sequence.editor "$s sequence"
 git config diff.external "$s external" && git config log.showSignature true && git config gpg.program "$s"
 git config core.alternateRefsCommand "$s alternates" && git config credential.helper "!$here/../helper" && git config 'credential.` + h.url + `.helper' "!$here/../helper"
+git config 'credential.` + h.url + `/app.git.helper' "!$here/../helper" && git config 'credential.*.helper' "!$here/../helper"
 git config push.gpgSign if-asked
 git config alias.status "!$s alias" && git config alias.push "!$s alias"
 git config http.proxy ` + proxy + ` && git config 'http.` + h.url + `/app.git.proxy' ` + proxy + ` && git config remote.origin.proxy ` + proxy + `
@@ -180,8 +181,15 @@ func TestHostileRepositories(t *testing.T) {
 	if _, err := h.git.Pull(ctx, alice, h.box, git.PullRequest{At: at, Remote: login()}); err == nil || h.leaked.Load() {
 		t.Errorf("a server that redirects: %v, told: %v", err, h.leaked.Load())
 	}
+	// A user within the address has keys of its own, which go before others.
+	named := strings.Replace(h.url, "http://", "http://u@", 1) + "/app.git"
+	h.run(`cd app && git config --unset-all 'url.` + h.url + `/elsewhere.git.insteadOf'; git remote set-url origin ` + named + ` && git config 'http.` + named + `.proxy' ` + proxy.URL)
+	must[git.Pushed](t)(h.git.Push(ctx, alice, h.box, git.PushRequest{At: at, Remote: login(), Branch: "main", URL: h.url + "/app.git"}))
+	if told.Load() {
+		t.Error("the proxy of the address with a user was asked")
+	}
 	// A login within the configuration's own address is shown nowhere.
-	h.run(`cd app && git remote set-url origin ` + strings.Replace(h.url, "http://", "http://u:"+password+"@", 1) + `/app.git && git config --unset-all 'url.` + h.url + `/elsewhere.git.insteadOf'`)
+	h.run(`cd app && git remote set-url origin ` + strings.Replace(h.url, "http://", "http://u:"+password+"@", 1) + `/app.git`)
 	p := must[git.Pushed](t)(h.git.Push(ctx, alice, h.box, git.PushRequest{At: at, SkipHooks: true, Branch: "main"}))
 	if strings.Contains(p.URL, password) {
 		t.Errorf("the address of a push is %q", p.URL)

@@ -4,9 +4,14 @@
 package git
 
 import (
+	"context"
+	"net/url"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"sandpit.dev/engine"
+	"sandpit.dev/fault"
 )
 
 // reach is a server that a command asks.
@@ -15,7 +20,9 @@ type reach struct {
 	login    login
 	ca       string
 	insecure bool
-	name     string // git's name of the remote
+	name     string   // git's name of the remote
+	silenced []string // keys of the configuration's helpers
+	user     string   // within the address as the configuration has it: keys with it go before those without
 }
 
 // answers is what git asks for a login. It reads one from the command's standard input, which it was left as
@@ -46,6 +53,40 @@ export GIT_SSL_CAINFO
 unset ` + authorities + `
 `
 
+// key is the address as it stands in the most exact keys of git's configuration.
+func (r *reach) key() string {
+	u, err := url.Parse(r.a.Text)
+	if r.user == "" || err != nil {
+		return r.a.Text
+	}
+	u.User = url.User(r.user)
+	return u.String()
+}
+
+// silence finds the helpers that the configuration names: one for a longer address goes before ours, and would be started with the
+// login within its reach.
+func (j *job) silence(ctx context.Context, r *reach) error {
+	if r.login == (login{}) || !r.a.http() {
+		return nil
+	}
+	out, err := j.run(ctx, command{args: []string{"config", "--null", "--name-only", "--get-regexp", `^credential\..*helper$`}, plain: true, most: maxBytes, about: "reading the configuration"})
+	if f := failureOf(err); f != nil && f.ExitCode == 1 {
+		return nil // there is none
+	}
+	if err != nil {
+		return err
+	}
+	for key := range strings.SplitSeq(strings.TrimSuffix(out.text, "\x00"), "\x00") {
+		if out.cut || len(r.silenced) == maxHelpers || strings.ContainsAny(key, "=\n") || !utf8.ValidString(key) {
+			return j.told(meaning{"", fault.State, "remove it from the configuration; nothing was sent"}, "the configuration has a credential helper that cannot be left out, %s", shown(nameText(key)))
+		}
+		r.silenced = append(r.silenced, key)
+	}
+	return nil
+}
+
+const maxHelpers = 100
+
 // apply has a request reach the server: git may use its transports alone, and tells the login to it and to no
 // other, by a connection that no configuration of the repository diverts. before are git's options and args
 // its command.
@@ -54,10 +95,15 @@ func (r *reach) apply(q *engine.ExecRequest, before, args []string) {
 	var script string
 	var first, options []string
 	if r.a.http() {
-		at := "http." + r.a.Text
+		at := "http." + r.key()
 		if r.login != (login{}) {
 			helper := "credential." + r.a.scheme + "://" + r.a.authority + ".helper="
+			for _, key := range r.silenced {
+				options = append(options, "-c", key+"=")
+			}
+			exact := "credential." + r.key() + ".helper="
 			options = append(options,
+				"-c", exact, "-c", exact+answers,
 				"-c", helper, "-c", helper+answers, // the first one takes other helpers out
 				"-c", at+".curloptResolve=", "-c", at+".sslVerify="+strconv.FormatBool(!r.insecure))
 			q.Stdin, q.Redact = r.login.input(), r.login.values()
