@@ -33,7 +33,11 @@ func (a App) status() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return output.One(a.Out, *out, s, "", statusText(s))
+			if out.IsData() {
+				return output.Data(a.Out, *out, s)
+			}
+			_, err = fmt.Fprintln(a.Out, statusText(s)) // whose parts are printable
+			return err
 		})
 	}
 	return c
