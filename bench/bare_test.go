@@ -111,8 +111,11 @@ func TestWork(t *testing.T) {
 	}
 	work("prepare")
 	kinds := work("kinds")
-	if want := "cpu sqlite git pip untar tests"; kinds != want {
+	if want := "cpu sqlite git pip untar tests copy rm grep status compile npm commits wal fsync"; kinds != want {
 		t.Errorf("the default image can do %q, want %q", kinds, want)
+	}
+	if lacks := work("lacks"); lacks != "" {
+		t.Errorf("the default image cannot do %q", lacks)
 	}
 	for _, kind := range strings.Fields(kinds) {
 		if seconds, err := strconv.ParseFloat(work("run", kind), 64); err != nil || seconds <= 0 {

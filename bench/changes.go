@@ -72,8 +72,13 @@ func (o *ours) changes(ctx context.Context, n int, out *Report) (err error) {
 
 // grow makes files in a sandbox's workspace, of no bytes, 20 to a directory.
 func (o *ours) grow(ctx context.Context, ref string, files int) error {
+	return o.exec(ctx, ref, v1.Exec{Argv: growArgv(files), TimeoutSeconds: new(1800.0)})
+}
+
+// growArgv is the command that does.
+func growArgv(files int) []string {
 	const program = "import os,sys\nfor i in range(int(sys.argv[1])):\n if i%20==0: os.mkdir(f'd{i//20}')\n os.close(os.open(f'd{i//20}/f{i}',os.O_CREAT|os.O_WRONLY))"
-	return o.exec(ctx, ref, v1.Exec{Argv: []string{"python3", "-c", program, fmt.Sprint(files)}, TimeoutSeconds: new(1800.0)})
+	return []string{"python3", "-c", program, fmt.Sprint(files)}
 }
 
 // settle waits until the host's file system is done with a tree of so many files that was

@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -75,18 +74,11 @@ func (d *docker) Exec(ctx context.Context) (time.Duration, error) {
 // start returns a container that waits; one that was made and did not start has an
 // id and an error.
 func (d *docker) start(ctx context.Context) (id string, err error) {
-	var made struct{ ID string }
-	err = d.engine.call(ctx, http.MethodPost, "/containers/create", map[string]any{
-		"Image": engineImage, "Cmd": []string{"sleep", "infinity"},
-		"HostConfig": map[string]any{
-			"NetworkMode": "none", "Memory": limitMemory, "MemorySwap": limitMemory,
-			"NanoCpus": limitCPUs * 1_000_000_000, "PidsLimit": limitPids,
-		},
-	}, &made)
-	if err != nil {
+	c, err := d.engine.startContainer(ctx, engineImage, usual())
+	if c == nil {
 		return "", err
 	}
-	return made.ID, d.engine.call(ctx, http.MethodPost, "/containers/"+made.ID+"/start", nil, nil)
+	return c.id, err
 }
 
 func (d *docker) run(ctx context.Context, id string) error {
@@ -100,26 +92,10 @@ func (d *docker) run(ctx context.Context, id string) error {
 	if err := d.engine.call(ctx, http.MethodPost, "/exec/"+made.ID+"/start", map[string]any{"Detach": false}, nil); err != nil {
 		return err
 	}
-	for {
-		var end struct {
-			Running  bool
-			ExitCode *int
-		}
-		switch err := d.engine.call(ctx, http.MethodGet, "/exec/"+made.ID+"/json", nil, &end); {
-		case err != nil:
-			return err
-		case end.Running:
-			continue // its output ended before it did
-		case end.ExitCode == nil || *end.ExitCode != 0:
-			return fmt.Errorf("the command ended with %s", number(end.ExitCode))
-		}
-		return nil
-	}
+	return d.engine.ended(ctx, made.ID, "")
 }
 
 // remove ends a container, also after an interrupt.
 func (d *docker) remove(ctx context.Context, id string) error {
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer cancel()
-	return d.engine.call(limit, http.MethodDelete, "/containers/"+id+"?force=1&v=1", nil, nil)
+	return (&container{d.engine, id}).remove(ctx)
 }

@@ -26,6 +26,7 @@ type engine struct {
 	*dockerd.Engine
 	version string
 	client  *http.Client
+	rest    time.Duration // how long it is left alone before it is looked at
 }
 
 const engineImage = "sandpit-bench"
@@ -74,7 +75,7 @@ func startEngine(ctx context.Context, parts peerParts) (_ *engine, err error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{Engine: started, client: &http.Client{Transport: &http.Transport{
+	e := &engine{Engine: started, rest: calm, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", started.Socket)
 		},
@@ -159,28 +160,34 @@ func (e *engine) call(ctx context.Context, method, path string, in, out any) err
 	return e.send(ctx, method, path, "application/json", bytes.NewReader(b), out)
 }
 
-func (e *engine) send(ctx context.Context, method, path, kind string, body io.Reader, out any) (err error) {
+func (e *engine) send(ctx context.Context, method, path, kind string, body io.Reader, out any) error {
+	b, err := e.read(ctx, method, path, kind, body)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
+}
+
+// read sends a request and returns the answer's body.
+func (e *engine) read(ctx context.Context, method, path, kind string, body io.Reader) (_ []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://engine"+path, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
 	resp, err := e.client.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(b))
+		return nil, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(b))
 	}
-	if out == nil {
-		return nil
-	}
-	return json.Unmarshal(b, out)
+	return b, nil
 }

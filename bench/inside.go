@@ -12,9 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -66,7 +64,12 @@ type Work struct {
 //go:embed work.py
 var workProgram []byte
 
-const workFile = "work.py"
+const (
+	workFile = "work.py"
+	workPids = 1024
+	// loopStore is where layers lie that are in no directory.
+	loopStore = "btrfs on a loop device"
+)
 
 // workEnv keeps what programs like to leave in a home or a temporary directory on the file
 // system that is measured.
@@ -104,7 +107,7 @@ func (s *session) inside(ctx context.Context) (_ *Inside, err error) {
 		name, device string
 	}{{"host", ""}}
 	if device != "" {
-		r.Store = "btrfs on a loop device"
+		r.Store = loopStore
 		places = append(places, struct{ name, device string }{"store", device})
 	}
 	sides := make([]worker, 1, 1+len(places)) // what is inside comes last
@@ -122,7 +125,7 @@ func (s *session) inside(ctx context.Context) (_ *Inside, err error) {
 		})
 	}
 	memory := int(s.out.Machine.MemoryMB / 2)
-	spec := v1.CreateSandbox{CPUCores: new(float64(runtime.NumCPU())), MemoryMB: &memory, DiskMB: new(8 << 10), Pids: new(1024)}
+	spec := v1.CreateSandbox{CPUCores: new(float64(runtime.NumCPU())), MemoryMB: &memory, DiskMB: new(8 << 10), Pids: new(workPids)}
 	return r, s.us.with(ctx, spec, func(ref string) error {
 		if err := s.us.client.WriteFile(ctx, ref, workFile, strings.NewReader(string(workProgram)), client.WriteOptions{}); err != nil {
 			return err
@@ -178,13 +181,13 @@ func compareWork(ctx context.Context, sides []worker, kind string, rounds int) (
 			if err != nil {
 				return Work{}, err
 			}
-			seconds, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
-			if err != nil || seconds <= 0 {
-				return Work{}, fmt.Errorf("%s says %q for how long it took", kind, out)
+			d, err := saidSeconds(out)
+			if err != nil {
+				return Work{}, fmt.Errorf("%s: %w", kind, err)
 			}
 			if i > 0 {
-				times[side].add(time.Duration(seconds*float64(time.Second)), nil)
-				took[side] = append(took[side], seconds)
+				times[side].add(d, nil)
+				took[side] = append(took[side], d.Seconds())
 			}
 		}
 	}

@@ -57,7 +57,7 @@ func TestCompareWork(t *testing.T) {
 	t.Run("ATimeThatIsNoneIsAnError", func(t *testing.T) {
 		for _, said := range []string{"", "fast", "0", "-1"} {
 			liar := func(context.Context, ...string) (string, error) { return said, nil }
-			if _, err := compareWork(t.Context(), []worker{liar, liar}, "cpu", 1); err == nil || !strings.Contains(err.Error(), "cpu says") {
+			if _, err := compareWork(t.Context(), []worker{liar, liar}, "cpu", 1); err == nil || !strings.Contains(err.Error(), "cpu: a program says") {
 				t.Errorf("%q: got %v, want an error that says so", said, err)
 			}
 		}

@@ -25,6 +25,7 @@ type Options struct {
 	Density    int  // sandboxes to keep alive at the same time, 0 to 100,000
 	Records    int  // commands to put on record in one sandbox, 0 to 10,000,000; 100,000 take minutes
 	Registered int  // stopped sandboxes among which to list, 0 to 1,000,000; 100,000 take an hour to make
+	Cycles     int  // of create, command and delete on an Engine, 0 to 100,000
 	Million    bool // measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more
 
 	Peers   []string // names of [Peers]; nil is all of them
@@ -42,7 +43,7 @@ type Options struct {
 
 // Defaults are those of `sandpit bench`.
 func Defaults() Options {
-	return Options{Pairs: 200, Idle: 100, Processes: 10_000, Sustain: 10, Density: 100, Records: 10_000, Registered: 10_000}
+	return Options{Pairs: 200, Idle: 100, Processes: 10_000, Sustain: 10, Density: 100, Records: 10_000, Registered: 10_000, Cycles: 500}
 }
 
 // quickPairs are the pairs of a quick run, which has to end within a minute though
@@ -63,6 +64,7 @@ func (o *Options) Check() error {
 		{"density", o.Density, 0, 100_000},
 		{"records", o.Records, 0, 10_000_000},
 		{"registered", o.Registered, 0, 1_000_000},
+		{"cycles", o.Cycles, 0, 100_000},
 	} {
 		if c.value < c.low || c.value > c.high {
 			return fmt.Errorf("--%s %d is outside %d to %d", c.flag, c.value, c.low, c.high)

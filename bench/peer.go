@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -73,21 +72,16 @@ type peer struct {
 // openPeers makes those ready that were asked for; the report tells why others are not
 // there.
 func (s *session) openPeers(ctx context.Context) {
-	img, err := defaultImage(ctx, s.o.Images)
-	found := &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(s.dir, "fetched"), Fetch: s.o.Fetch}
-	share := &engineShare{}
 	for _, name := range Peers() {
 		if s.o.Peers != nil && !slices.Contains(s.o.Peers, name) {
 			s.out.Missing[name] = "not asked for: see --peers"
 			continue
 		}
+		s.tell("make " + name + " ready")
+		parts, err := s.peerParts(ctx, name)
 		if err != nil {
 			s.out.Missing[name] = err.Error()
 			continue
-		}
-		s.tell("make " + name + " ready")
-		parts := peerParts{
-			dir: filepath.Join(s.dir, name), program: s.o.Program, images: s.o.Images, image: img, group: filepath.Base(s.dir) + "-" + name, programs: found, engine: share,
 		}
 		p, err := openPeer(ctx, name, parts)
 		if err != nil {

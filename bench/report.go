@@ -66,6 +66,7 @@ type Report struct {
 	Records      *Records    `json:"records"`
 	Registered   *Registered `json:"registered"`
 	Neighbours   *Neighbours `json:"neighbours"`
+	OnDocker     OnDocker    `json:"on_docker"`
 
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
@@ -79,7 +80,7 @@ type noun interface {
 
 // nouns are in the order in which they are told.
 func (r *Report) nouns() []noun {
-	return []noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}
+	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
 }
 
 // conceal takes the path of the private directory out of what was said: it is gone, and

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"sandpit.dev/internal/programs"
 	"sandpit.dev/internal/sysmon"
 )
 
@@ -21,16 +22,18 @@ const warmUp = 5
 
 // session is one run: the server, the peers beside it, and the report so far.
 type session struct {
-	o      Options
-	dir    string // private
-	allow  netip.Addr
-	server *server
-	us     *ours
-	peers  []peer        // that are there
-	share  time.Duration // of each side in a comparison; 0: all the time it needs
-	out    *Report
-	told   map[string]bool // kinds of failures that are in the report
-	broken error           // of the parts that failed
+	o        Options
+	dir      string // private
+	allow    netip.Addr
+	server   *server
+	us       *ours
+	peers    []peer // that are there
+	engines  engineShare
+	programs *programs.Finder // nil until peers are made of it
+	share    time.Duration    // of each side in a comparison; 0: all the time it needs
+	out      *Report
+	told     map[string]bool // kinds of failures that are in the report
+	broken   error           // of the parts that failed
 }
 
 // part is one thing that is measured; it fills its field of the report.
@@ -96,6 +99,40 @@ var parts = []part{
 		s.out.Neighbours, err = s.neighbours(ctx, s.o.pairs()*2)
 		return err
 	}},
+	enginePart("docker-start", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Start, err = whole(s.dockerStart(ctx, e))
+		return err
+	}),
+	enginePart("docker-execs", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Execs, err = whole(s.dockerExecs(ctx, e))
+		return err
+	}),
+	enginePart("docker-stream", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Stream, err = whole(s.dockerStream(ctx, e))
+		return err
+	}),
+	enginePart("docker-disks", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Disks, err = whole(s.dockerDisks(ctx, e, dockerDiskSizes()))
+		return err
+	}),
+	enginePart("docker-gate", func(ctx context.Context, s *session, e *engine) (err error) {
+		if s.allow.IsValid() {
+			s.out.OnDocker.Gate, err = whole(s.dockerGate(ctx, e))
+		}
+		return err
+	}),
+	enginePart("docker-alive", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Alive, err = whole(s.dockerAlive(ctx, e, s.o.Density))
+		return err
+	}),
+	enginePart("docker-cycles", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Cycles, err = whole(s.dockerCycles(ctx, e, s.o.Cycles))
+		return err
+	}),
+	enginePart("docker-inside", func(ctx context.Context, s *session, e *engine) (err error) {
+		s.out.OnDocker.Inside, err = whole(s.dockerInside(ctx, e))
+		return err
+	}),
 	{"price", false, func(_ context.Context, s *session) error { s.price(); return nil }},
 	// It starts the server again: it comes last.
 	{"registered", false, func(ctx context.Context, s *session) (err error) {

@@ -6,6 +6,7 @@
     work.py prepare       makes what the kinds of work need, in the current directory
     work.py run KIND      does it once and prints the seconds that it took
     work.py kinds         prints the kinds that can be done with what is installed
+    work.py lacks         prints the others
 
 All that a kind reads and writes is below the current directory. What it made is checked
 and removed after the clock was stopped.
@@ -16,6 +17,8 @@ import hashlib, io, os, shutil, sqlite3, subprocess, sys, tarfile, time, zipfile
 FILES = 2000  # of the archive and of the repository
 MODULES = 300  # of the wheel
 SUITES, CASES = 40, 25  # of the tests
+UNITS = 8  # of the program that is compiled
+SYNCS = 100  # of what is brought to the disk piece by piece
 
 
 def content(n, size=3000):
@@ -28,6 +31,10 @@ def quiet(*args):
     done = subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode:
         raise SystemExit("%s ended with %d: %s" % (" ".join(args), done.returncode, done.stdout.decode(errors="replace")[-2000:]))
+
+
+def answer(*args):
+    return subprocess.run(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout.decode()
 
 
 def count(top):
@@ -43,6 +50,23 @@ def prepare():
             info = tarfile.TarInfo("tree/d%d/f%d.txt" % (n % 50, n))
             info.size = len(body)
             t.addfile(info, io.BytesIO(body))
+    quiet("tar", "-xf", "tree.tar")
+    os.rename("tree", "kept")
+    os.makedirs("units", exist_ok=True)
+    for n in range(UNITS):
+        with open("units/u%d.c" % n, "w") as f:
+            f.write("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n")
+            for i in range(60):
+                f.write("int u%d_f%d(int x) { char b[64]; snprintf(b, sizeof b, \"%%d\", x * %d); return atoi(b) + (int)strlen(b); }\n" % (n, i, i + 1))
+            if n == 0:
+                f.write("int main(void) { return u0_f0(1) != 2; }\n")
+    with tarfile.open("pack.tgz", "w:gz") as t:
+        files = {"package.json": '{"name": "benched", "version": "1.0.0"}'}
+        files.update(("lib/d%d/m%d.js" % (n % 20, n), "module.exports = '%s'\n" % content(n, 500)) for n in range(MODULES))
+        for name, text in files.items():
+            info = tarfile.TarInfo("package/" + name)
+            info.size = len(text)
+            t.addfile(info, io.BytesIO(text.encode()))
     if shutil.which("git"):
         who = ["-c", "user.name=bench", "-c", "user.email=bench@example.org", "-c", "gc.auto=0"]
         quiet("git", "init", "-q", "repo")
@@ -168,17 +192,128 @@ def tests():
     return lambda: True
 
 
+def copy():
+    """cp -r of 2,000 files."""
+    quiet("cp", "-r", "kept", "copy")
+
+    def check():
+        n = count("copy")
+        shutil.rmtree("copy")
+        return n == FILES or n
+
+    return check
+
+
+def before_rm():
+    quiet("cp", "-r", "kept", "doomed")
+    os.sync()
+
+
+def rm():
+    """rm -r of 2,000 files, which were written to the disk."""
+    quiet("rm", "-r", "doomed")
+    return lambda: not os.path.exists("doomed")
+
+
+def grep():
+    """grep -r for what is in one of 2,000 files."""
+    found = answer("grep", "-rlF", content(7)[:40], "kept")
+    return lambda: found == "kept/d7/f7.txt\n" or found
+
+
+def status():
+    """git status in a work tree of 2,000 files."""
+    changed = answer("git", "-C", "repo", "status", "--porcelain")
+    return lambda: changed == "" or changed
+
+
+def compile():
+    """cc of a program of eight files."""
+    quiet("cc", "-O1", "-o", "program", *("units/u%d.c" % n for n in range(UNITS)))
+
+    def check():
+        quiet("./program")
+        os.remove("program")
+        return True
+
+    return check
+
+
+def npm():
+    """npm install of a package of 300 files, from a local archive."""
+    os.makedirs("app", exist_ok=True)
+    quiet("npm", "install", "--prefix", "app", "--cache", "tmp/npm", "--offline", "--no-audit", "--no-fund", os.path.abspath("pack.tgz"))
+
+    def check():
+        n = count("app/node_modules/benched/lib")
+        shutil.rmtree("app")
+        shutil.rmtree("tmp/npm")
+        return n == MODULES or n
+
+    return check
+
+
+def transactions(mode):
+    db = sqlite3.connect("bench.db")
+    db.execute("pragma journal_mode = " + mode)
+    db.execute("create table t (id integer primary key, name text)")
+    for n in range(SYNCS):
+        with db:
+            db.execute("insert into t values (?, ?)", (n, "name"))
+    left = db.execute("select count(*) from t").fetchone()[0]
+    db.close()
+
+    def check():
+        os.remove("bench.db")
+        return left == SYNCS or left
+
+    return check
+
+
+def commits():
+    """100 commits of SQLite with its default journal, each of which is brought to the disk."""
+    return transactions("delete")
+
+
+def wal():
+    """The same with a write-ahead log."""
+    return transactions("wal")
+
+
+def fsync():
+    """100 times 4 KiB more in a file, and an fsync."""
+    block = bytes(4096)
+    with open("synced", "wb", buffering=0) as f:
+        for _ in range(SYNCS):
+            f.write(block)
+            os.fsync(f.fileno())
+
+    def check():
+        n = os.path.getsize("synced")
+        os.remove("synced")
+        return n == SYNCS * len(block) or n
+
+    return check
+
+
 def has(module):
     import importlib.util
 
     return importlib.util.find_spec(module) is not None
 
 
-KINDS = {"cpu": cpu, "sqlite": sqlite, "git": git, "pip": pip, "untar": untar, "tests": tests}
+KINDS = {
+    "cpu": cpu, "sqlite": sqlite, "git": git, "pip": pip, "untar": untar, "tests": tests,
+    "copy": copy, "rm": rm, "grep": grep, "status": status, "compile": compile, "npm": npm,
+    "commits": commits, "wal": wal, "fsync": fsync,
+}
+
+BEFORE = {"rm": before_rm}  # what a kind needs each time, outside of the clock
 
 
 def kinds():
     need = {"git": shutil.which("git"), "pip": has("pip"), "untar": shutil.which("tar")}
+    need.update(status=need["git"], compile=shutil.which("cc"), npm=shutil.which("npm"))
     return [k for k in KINDS if need.get(k, True)]
 
 
@@ -187,7 +322,10 @@ def main(args):
         prepare()
     elif args == ["kinds"]:
         print(" ".join(kinds()))
+    elif args == ["lacks"]:
+        print(" ".join(k for k in KINDS if k not in kinds()))
     elif len(args) == 2 and args[0] == "run":
+        BEFORE.get(args[1], lambda: None)()
         began = time.perf_counter()
         check = KINDS[args[1]]()
         took = time.perf_counter() - began

@@ -47,6 +47,24 @@ func workText(kind string) string {
 		return "untar, 2,000 files"
 	case "tests":
 		return "1,000 small tests"
+	case "copy":
+		return "cp -r, 2,000 files"
+	case "rm":
+		return "rm -r, 2,000 files"
+	case "grep":
+		return "grep -r, 2,000 files"
+	case "status":
+		return "git status, 2,000 files"
+	case "compile":
+		return "cc, 8 files"
+	case "npm":
+		return "npm install, 300 modules"
+	case "commits":
+		return "SQLite, 100 commits, default journal"
+	case "wal":
+		return "SQLite, 100 commits, write-ahead log"
+	case "fsync":
+		return "100 fsyncs of 4 KiB"
 	}
 	return kind
 }

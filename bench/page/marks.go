@@ -85,24 +85,27 @@ func marks(r *bench.Report) []mark {
 		{what: "create → first command, cold: p99", limit: 15, unit: " ms", figure: p99(cold["sandpit"])},
 		{what: "`runc run` takes longer to the first command", limit: 10, least: true, unit: " ×", figure: r.FirstCommandRatio["runc"]},
 		{what: "Docker, by the Engine's API, takes longer to the first command", limit: 40, least: true, unit: " ×", figure: r.FirstCommandRatio["docker"]},
-		{what: "Docker, by the Engine's API, takes longer to the first command than sandpit on the same Engine", limit: 1.05, least: true, unit: " ×", figure: onDocker(r.FirstCommandRatio)},
-		{what: "and to a further command", limit: 10, least: true, unit: " ×", figure: onDocker(r.ExecRatio)},
+		{what: "Docker, by the Engine's API, takes longer to the first command than sandpit on the same Engine", limit: 1.05, least: true, unit: " ×", figure: overEngine(r.FirstCommandRatio, startOf(r))},
+		{what: "and to a further command", limit: 10, least: true, unit: " ×", figure: overEngine(r.ExecRatio, furtherOf(r))},
 		{what: "command in a sandbox that runs: p50", limit: execLimit, unit: " ms", figure: p50(r.Exec["sandpit"]), beside: alone(r.Exec)},
 	}
-	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, insideMarks, neighbourMarks} {
+	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, insideMarks, neighbourMarks, engineMarks} {
 		all = append(all, more(r)...)
 	}
 	return all
 }
 
-// onDocker returns how many times longer the Engine's API takes than sandpit on that Engine does: of both
-// the median over the pairs with sandpit's native runtime is known.
-func onDocker(ratios map[string]*float64) *float64 {
+// overEngine returns how many times longer the Engine's API takes than sandpit on that Engine does: of both
+// the median over the pairs with sandpit's native runtime is known, or of one the median over the pairs with the other.
+func overEngine(ratios map[string]*float64, pairs *bench.Side) *float64 {
 	peer, us := ratios["docker"], ratios["sandpit_docker"]
-	if peer == nil || us == nil || *us == 0 {
-		return nil
+	switch {
+	case peer != nil && us != nil && *us > 0:
+		return new(*peer / *us)
+	case pairs != nil && pairs.Ratio != nil && pairs.Ratio.Median > 0:
+		return new(1 / pairs.Ratio.Median)
 	}
-	return new(*peer / *us)
+	return nil
 }
 
 // inTwo says what the same takes as a create and a command, by two requests.

@@ -38,6 +38,7 @@ func sections(r *bench.Report) []section {
 		{"MCP against REST", nil, protocol(r)},
 		{"Network by policy", nil, network(r)},
 		{"Beside an attacker", nil, neighbours(r)},
+		{"Sandboxes on Docker's Engine", nil, onEngine(r)},
 		{"Idle sandboxes", nil, idle(r)},
 		{"Many that are alive", []string{"memory", "density"}, density(r)},
 		{"Many that are registered", []string{"registered"}, registered(r)},

@@ -17,8 +17,8 @@ import (
 func text(r *bench.Report, drawn []drawing) []byte {
 	var b strings.Builder
 	b.WriteString("# Benchmarks\n\n")
-	b.WriteString("This page is what `sandpit bench --report docs` wrote about one run, and [report.json](" + Data + ") is that run. Do not edit it: " +
-		"a test makes it anew from the report and compares (`go test ./bench/page`), and so can you (`sandpit bench --from docs/benchmarks/report.json --report docs`).\n\n")
+	b.WriteString("This page is what `sandpit bench --report DIR` wrote about one run, with the directory of this page for DIR, and [report.json](" + Data + ") is that run. Do not edit it: " +
+		"a test makes it anew from the report and compares (`go test ./bench/page`), and so can you (`sandpit bench --from DIR/benchmarks/report.json --report DIR`).\n\n")
 	machine(&b, r)
 	b.WriteString("## The marks\n\n")
 	b.WriteString("What the design asks for, beside what this run measured; what is missed comes first.\n\n")

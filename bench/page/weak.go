@@ -26,7 +26,7 @@ func weak(r *bench.Report) []string {
 	if took := r.Machine.CPUID * cpuids / 1000; took > .1 {
 		add("A hypervisor answers CPUID here: of each command's time, sandpit's, the peers' and the host's, %s ms are `true` asking what processor it has. Where that is quick, ratios are larger.", plot.Number(took))
 	}
-	for _, s := range slower(r) {
+	for _, s := range append(slower(r), longerOnEngine(r)...) {
 		add("%s", s)
 	}
 	if r.Pairs < fewRuns {

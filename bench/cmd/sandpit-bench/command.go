@@ -80,6 +80,7 @@ Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 	f.IntVar(&o.Density, "density", o.Density, "`sandboxes` to keep alive at the same time, step by step, 0 to 100000")
 	f.IntVar(&o.Records, "records", o.Records, "`commands` to put on record in one sandbox, step by step, 0 to 10000000")
 	f.IntVar(&o.Registered, "registered", o.Registered, "stopped `sandboxes` among which to list, 0 to 1000000")
+	f.IntVar(&o.Cycles, "cycles", o.Cycles, "`lives` of sandboxes on Docker's Engine, of which nothing may be left, 0 to 100000")
 	f.BoolVar(&o.Million, "million", false, "snapshots of 1,000,000 files, too: minutes more")
 	f.StringVar(&o.Data, "data", "", "`directory` for the private data directory; among the temporary files unless given")
 	f.StringVar(&o.Images, "images", imagesOf(getenv), "`directory` of images")
