@@ -498,7 +498,7 @@ func TestDaytonaClone(t *testing.T) {
 	if got := run("cat to/f ./-odd/f back/f"); got != "1\n2\n1" {
 		t.Errorf("got %q", got)
 	}
-	refused(t, s, "git_clone", arguments{"id": id, "url": "./none", "path": "x"}, "error (state): error cloning: git ended with exit code 128", "none", "next: see what git says")
+	refused(t, s, "git_clone", arguments{"id": id, "url": "./none", "path": "x"}, "error (not_found): error cloning: git ended with exit code 128", "none", "next: see whether the address")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from", "path": "y", "commitId": "0000000000"}, "error checking out 0000000000")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "ext::sh -c id", "path": "y"}, "argument url")
 	refused(t, s, "git_clone", arguments{"id": id, "url": "./from"}, "already exists", "next: see what git says; path names another directory")

@@ -25,10 +25,21 @@ var notOwned = map[string]string{
 	"setSecret": "a name is of the caller's own project: it sets a secret there",
 }
 
+// queries are those of operations that need one.
+var queries = map[string]string{
+	"gitConfig": "key=user.name", "gitUnsetConfig": "key=user.name", "gitDeleteBranch": "name=topic", "gitRemoveRemote": "name=origin",
+}
+
 // bodies are those of operations whose document has no example, and of such whose example is not what there is.
 var bodies = map[string]any{
 	"createArtifactLink": object{"path": "a.txt"},
 	"gitClone":           object{"url": "https://git.example/team/repo.git"},
+	"gitAdd":             object{"all": true},
+	"gitAddRemote":       object{"name": "origin", "url": "https://git.example/team/repo.git"},
+	"gitCheckout":        object{"target": "main"},
+	"gitCommit":          object{"message": "a change"},
+	"gitCreateBranch":    object{"name": "topic"},
+	"gitRestore":         object{"files": []string{"keep.txt"}},
 	"installSkills":      object{"skill_ids": []string{"notes"}},
 	"rollbackSandbox":    object{"to": "kept"},
 	"replaceSkill":       []byte(skillText),
@@ -185,6 +196,9 @@ func TestATokenOfAnotherProjectReachesNothing(t *testing.T) {
 		last := r.path[strings.LastIndex(r.path, "/"):]
 		if r.method != "POST" && strings.HasPrefix(r.path, "/sandboxes/") && slices.Contains([]string{"/files", "/stat", "/archive", "/watch"}, last) {
 			path += "?path=keep.txt"
+		}
+		if q := queries[r.id]; q != "" {
+			path += "?" + q
 		}
 		a := blue.do(r.method, path, body[r.id])
 		if a.StatusCode == http.StatusUpgradeRequired {
