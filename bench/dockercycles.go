@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -41,6 +42,7 @@ type Cycled struct {
 const (
 	cyclers      = 4 // lives under way at once
 	looksForLeft = 10
+	lookAgain    = 100 * time.Millisecond
 )
 
 func (s *session) dockerCycles(ctx context.Context, e *engine, n int) (*DockerCycles, error) {
@@ -156,6 +158,7 @@ func (d *dockerServer) leftOf(ctx context.Context, e *engine, before residue) (l
 	if err != nil {
 		return nil, err
 	}
+	least := math.MaxInt // what is there for a moment, to write or to ask something, is in no look but one
 	for range looksForLeft {
 		now, err := d.residue(ctx, e)
 		if err != nil {
@@ -167,11 +170,14 @@ func (d *dockerServer) leftOf(ctx context.Context, e *engine, before residue) (l
 				left = append(left, thing)
 			}
 		}
-		if now.goroutines > before.goroutines {
-			left = append(left, fmt.Sprintf("goroutines of the server: %d, %d before", now.goroutines, before.goroutines))
+		if least = min(least, now.goroutines); least > before.goroutines {
+			left = append(left, fmt.Sprintf("goroutines of the server: %d, %d before", least, before.goroutines))
 		}
 		if len(left) == 0 {
 			break
+		}
+		if err := sleep(ctx, lookAgain); err != nil {
+			return nil, err
 		}
 	}
 	return left, nil

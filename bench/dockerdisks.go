@@ -109,19 +109,24 @@ func (d diskOf) fork(ctx context.Context) (time.Duration, error) {
 	return took, err
 }
 
+// pausedLate is how long an Engine may take to hear from containerd that a container was paused. One that is
+// resumed before is on its record as paused from then on.
+const pausedLate = 200 * time.Millisecond
+
 func (c *container) timedPause(ctx context.Context) (time.Duration, error) {
 	took, err := timedOnce(func() error { return c.do(ctx, "pause") })
 	if err != nil {
 		return took, err
 	}
-	return took, c.do(ctx, "unpause")
+	return took, errors.Join(sleep(ctx, pausedLate), c.do(ctx, "unpause"), sleep(ctx, pausedLate))
 }
 
 func (c *container) timedResume(ctx context.Context) (time.Duration, error) {
-	if err := c.do(ctx, "pause"); err != nil {
+	if err := errors.Join(c.do(ctx, "pause"), sleep(ctx, pausedLate)); err != nil {
 		return 0, err
 	}
-	return timedOnce(func() error { return c.do(ctx, "unpause") })
+	took, err := timedOnce(func() error { return c.do(ctx, "unpause") })
+	return took, errors.Join(err, sleep(ctx, pausedLate))
 }
 
 func (c *container) timedCommit(ctx context.Context) (time.Duration, error) {

@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "sandpit.dev/api/v1"
@@ -55,10 +57,13 @@ func (e *engine) heldNow() (memory float64, descriptors int, err error) {
 			continue
 		}
 		rss, err := residentKB(p.PID)
-		if err != nil {
-			return 0, 0, err
+		var open []os.DirEntry
+		if err == nil {
+			open, err = os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/fd")
 		}
-		open, err := os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/fd")
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) { // a shim that has ended since
+			continue
+		}
 		if err != nil {
 			return 0, 0, err
 		}
