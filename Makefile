@@ -68,6 +68,7 @@ bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
+	SANDPIT_TEST_TLS=1 $(GO) test ./api/rest
 	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed|Hostile' $(ALL)
 
 FUZZTIME ?= 30s

@@ -51,14 +51,14 @@ func (p *process) pump(st *stream) {
 // reader of its stream have a turn.
 const pumpTurn = 1 << 20
 
-// A program that writes without end, of which nothing is kept any more and nothing is followed,
-// gets 128 MB/s: without a bound it and its pump keep two processors busy for nobody.
+// A program whose output is neither kept nor followed any more is read at 128 MB/s: without a
+// bound it and its pump would keep two processors busy.
 const (
 	discardTurn  = 512 << 10
 	discardPause = 4 * time.Millisecond
 )
 
-// pause holds the pump up, if much was discarded.
+// pause delays the pump, if much was discarded.
 func (p *process) pause(st *stream) {
 	p.mu.Lock()
 	much := st.discarded >= discardTurn && p.readers == nil

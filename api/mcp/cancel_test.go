@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func (h *house) again(change func(*mcp.Options)) *house {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := startServer(g.Wrap("mcp", handler))
+	s := httptest.NewServer(g.Wrap("mcp", handler))
 	h.t.Cleanup(func() {
 		handler.Close()
 		s.Close()

@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
@@ -33,6 +35,8 @@ import (
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The versions that stand for the two eras.
 const (
@@ -175,7 +179,7 @@ func serveWith(t testing.TB, o mcp.Options) (_ *mcp.Handler, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(g.Wrap("mcp", h))
+	s := httptest.NewServer(g.Wrap("mcp", h))
 	t.Cleanup(func() {
 		h.Close()
 		s.Close()
@@ -277,7 +281,7 @@ func verdict(s string) string {
 }
 
 func newServer(t testing.TB, h http.Handler) (url string) {
-	s := startServer(h)
+	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,7 +82,7 @@ func (h *runHouse) serve() {
 	}
 	served := &apiruns.Handler{Artifacts: r, Links: h.files, Caller: guard.Caller, Refuse: guard.Error}
 	byToken, byLink, tools := g.Wrap("artifacts", served), g.WrapOpen(served), g.Wrap("mcp", handler)
-	s := startServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !strings.HasPrefix(r.URL.Path, apiruns.Root):
 			tools.ServeHTTP(w, r)
