@@ -15,9 +15,9 @@ import (
 	"sandpit.dev/api/mcp/toolset"
 )
 
-// TestWhatRESTCanDoAToolDoes holds the table of docs/mcp.md: every operation of REST
-// has one row with the tools that do the same, which exist, or with the reason why there
-// is none.
+// TestWhatRESTCanDoAToolDoes holds the last column of the table of docs/api.md: every operation
+// of REST has one row with the tools that do the same, which exist, or with the reason why
+// there is none.
 func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../rest/testdata/openapi.json")
@@ -39,16 +39,16 @@ func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 	if len(open) < 50 {
 		t.Fatalf("the document has %d operations only", len(open))
 	}
-	page, err := os.ReadFile("../../docs/mcp.md")
+	page, err := os.ReadFile("../../docs/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "| operations of REST | tools |\n| --- | --- |\n")
+	_, table, _ := strings.Cut(string(page), "| REST | Go client | CLI | MCP |\n| --- | --- | --- | --- |\n")
 	tools := toolNames(listed(t, openWith(t, toolset.Groups()...).alice()))
 	rows := 0
 	for row := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(row), "|")
-		if len(cells) != 4 {
+		if len(cells) != 6 {
 			break
 		}
 		rows++
@@ -58,7 +58,7 @@ func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 			}
 			delete(open, op)
 		}
-		does, some := cells[2], false
+		does, some := cells[4], false
 		for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+)`").FindAllStringSubmatch(does, -1) {
 			known := slices.Contains(tools, m[1])
 			some = some || known
@@ -71,10 +71,10 @@ func TestWhatRESTCanDoAToolDoes(t *testing.T) {
 		}
 	}
 	if rows == 0 {
-		t.Fatal("docs/mcp.md has no such table")
+		t.Fatal("docs/api.md has no such table")
 	}
 	if len(open) > 0 {
-		t.Errorf("docs/mcp.md does not say which tool does %v, or why none", slices.Sorted(maps.Keys(open)))
+		t.Errorf("docs/api.md does not say which tool does %v, or why none", slices.Sorted(maps.Keys(open)))
 	}
 }
 
@@ -85,7 +85,7 @@ func TestEveryToolIsToldOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _, _ := strings.Cut(string(page), "| operations of REST |")
+	before, _, _ := strings.Cut(string(page), "### What REST can do")
 	for _, tool := range toolNames(listed(t, openWith(t, toolset.Groups()...).alice())) {
 		if !strings.Contains(before, "`"+tool+"`") {
 			t.Errorf("docs/mcp.md says nothing of %s", tool)
