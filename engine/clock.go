@@ -6,54 +6,16 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/alarm"
-	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/expiry"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
-
-// clock knows when each sandbox is to be looked at next, and of which uses no record knows. A
-// use moves no alarm: what is due is worked out from the record and the last use when the time
-// comes, and the alarm put off if it is too early.
-type clock struct {
-	*alarm.Clock
-
-	mu   sync.Mutex
-	uses map[sandbox.ID]activity // that no record knows, of sandboxes that have no entry
-}
-
-func newClock() *clock {
-	return &clock{Clock: alarm.New(), uses: make(map[sandbox.ID]activity)}
-}
-
-// drop forgets a sandbox that is no more.
-func (c *clock) drop(id sandbox.ID) {
-	c.Set(id, time.Time{})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.uses, id)
-}
-
-// remember keeps a use of a sandbox that is about to leave memory.
-func (c *clock) remember(id sandbox.ID, last activity) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.uses[id] = last
-}
-
-// used returns the use that is kept of a sandbox, if any.
-func (c *clock) used(id sandbox.ID) activity {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.uses[id]
-}
 
 const (
 	// retryAfter is when work that could not be finished is tried again.
@@ -158,7 +120,7 @@ func (e *Engine) sweep(ctx context.Context) error {
 		}
 		for _, s := range page {
 			// What memory knows of it is looked at when its alarm comes.
-			if at := e.next(s, 0, e.clock.used(s.ID)); !at.IsZero() && !at.After(soon) {
+			if at := e.next(s, 0, e.clock.Used(s.ID)); !at.IsZero() && !at.After(soon) {
 				e.clock.Set(s.ID, at)
 			}
 		}
@@ -226,31 +188,32 @@ func (e *Engine) expire(ctx context.Context, id sandbox.ID) {
 // expireLocked stops, pauses or deletes the sandbox if that is due. The caller has
 // the turn.
 func (e *Engine) expireLocked(ctx context.Context, b held) error {
-	s, last, at := b.record.Load(), b.lastUse(), e.now()
+	s, last := b.record.Load(), b.lastUse()
 	if s == nil {
 		return nil
 	}
-	// Asked again in the instant in which uses end: none has come in between.
-	still := func(busy int, now activity) bool { return busy == 0 && now == last }
-	used := e.lastUse(s, last)
-	due := func(after time.Duration, since time.Time) bool { return after > 0 && !at.Before(since.Add(after)) }
-	switch {
-	case !s.ExpiresAt.IsZero() && !at.Before(s.ExpiresAt):
-		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("its time to live passed at %s (expires_at); %s",
-			s.ExpiresAt.UTC().Format(time.RFC3339), e.lastWords(s, last)), nil)
-	case due(s.TTL, used) && still(b.uses(), last):
-		return e.reap(ctx, b, sandbox.CauseTTL, fmt.Sprintf("it was not used for %s s (ttl); %s", check.Seconds(s.TTL), e.lastWords(s, last)), still)
-	case s.DeletesItself():
+	due := e.look(s, b.uses(), last).Due()
+	var still func(busy int, now activity) bool
+	if due.Unused { // asked again in the instant in which uses end: none has come in between
+		still = func(busy int, now activity) bool { return busy == 0 && now == last }
+	}
+	switch due.Action {
+	case expiry.Delete:
+		return e.reap(ctx, b, due.Cause, due.Detail, still)
+	case expiry.DeleteStopped:
 		return e.autoDelete(ctx, b)
-	case (s.State.Down() || s.State == sandbox.Paused) && due(s.Retention, s.StoppedAt):
-		return e.reap(ctx, b, sandbox.CauseRetain, fmt.Sprintf("it was %s for %s s (retention), since %s (%s); %s",
-			s.State, check.Seconds(s.Retention), s.StoppedAt.UTC().Format(time.RFC3339), s.StopCause, e.lastWords(s, last)), nil)
-	case e.archived.Claim(s):
+	case expiry.Idle:
+		return e.idle(ctx, b, s, due.Detail, still)
+	}
+	if e.archived.Claim(s) {
 		e.archiveBehind(b.entry)
-	case s.State == sandbox.Running && due(s.IdleTimeout, used):
-		return e.idle(ctx, b, s, fmt.Sprintf("it was idle for %s s (idle_timeout); %s", check.Seconds(s.IdleTimeout), e.lastWords(s, last)), still)
 	}
 	return nil
+}
+
+// look is what is known of a sandbox now.
+func (e *Engine) look(s *sandbox.Sandbox, busy int, last activity) expiry.Look {
+	return expiry.Look{Record: s, Last: last, Busy: busy, Fair: *e.fair.Load(), Now: e.now()}
 }
 
 // idle does what is to be done with a sandbox that is idle.
@@ -274,41 +237,11 @@ func (e *Engine) reap(ctx context.Context, b held, cause sandbox.Cause, detail s
 	return err
 }
 
-// lastUse is from when idleness counts: from the last use, or the last start; and
-// not from before this server began or its host's clock was set, since nobody could
-// use it then, or it is not known how long ago that was. A time that is still to come
-// was noted before the clock was set back.
-func (e *Engine) lastUse(s *sandbox.Sandbox, last activity) time.Time {
-	at, since := e.now(), *e.fair.Load()
-	for _, t := range []time.Time{s.LastActivity, s.StartedAt, s.RunningSince, last.at} {
-		if !t.After(at) {
-			since = later(since, t)
-		}
-	}
-	return since
-}
-
-// lastWords tells a person what the last use was, and from when its absence counts.
-func (e *Engine) lastWords(s *sandbox.Sandbox, last activity) string {
-	if last.at.IsZero() {
-		last.at = s.LastActivity
-	}
-	text := "last activity: "
-	if last.what != "" {
-		text += last.what + " "
-	}
-	text += "at " + last.at.UTC().Format(time.RFC3339)
-	if since := e.lastUse(s, last); since.Equal(*e.fair.Load()) && !since.Equal(last.at) {
-		text += ", counted from " + since.UTC().Format(time.RFC3339) + ", when the server began, went on after it had stood still, or its clock was set"
-	}
-	return text
-}
-
 // plan sets the sandbox's next alarm from its record and its last use.
 func (e *Engine) plan(b *entry) {
 	s := b.record.Load()
 	if s == nil {
-		e.clock.drop(b.id)
+		e.clock.Drop(b.id)
 		return
 	}
 	b.mu.Lock()
@@ -323,43 +256,18 @@ func (e *Engine) plan(b *entry) {
 		}
 	default:
 		if l := b.standing(); l != nil && (l.unfit || l.gate.Differs(e.settings.Load().Network.Bounded(s.Network))) {
-			at = earlier(at, e.now().Add(retryAfter))
+			at = expiry.Earlier(at, e.now().Add(retryAfter))
 		}
 	}
 	e.clock.Set(b.id, at)
 }
 
-// next is when to look at a sandbox again: when its next clock expires, as far as is
-// known by now. Zero: never.
+// next is when to look at a sandbox again, as far as is known by now. Zero: never.
 func (e *Engine) next(s *sandbox.Sandbox, busy int, last activity) time.Time {
 	if s.State.Intent() {
 		return e.now().Add(retryAfter)
 	}
-	used := e.lastUse(s, last)
-	if busy > 0 {
-		used = e.now() // the earliest at which it can become idle
-	}
-	at := s.ExpiresAt
-	if s.TTL > 0 {
-		at = earlier(at, used.Add(s.TTL))
-	}
-	switch s.State {
-	case sandbox.Running:
-		if s.IdleTimeout > 0 {
-			at = earlier(at, used.Add(s.IdleTimeout))
-		}
-	case sandbox.Stopped, sandbox.Archived, sandbox.Paused:
-		if a := e.archived.Due(s); !a.IsZero() {
-			at = earlier(at, a)
-		}
-		if s.Retention > 0 {
-			at = earlier(at, s.StoppedAt.Add(s.Retention))
-		}
-		if s.DeletesItself() {
-			at = e.now()
-		}
-	}
-	return at
+	return e.look(s, busy, last).Next(e.archived.Due(s))
 }
 
 // later has the clock look at a sandbox whose last verb could not be finished.
@@ -371,11 +279,3 @@ func (e *Engine) retry(id sandbox.ID) { e.clock.Set(id, e.now().Add(retryAfter))
 // now is the time as the store keeps it, so that a record reads the same before
 // and after it was stored.
 func (e *Engine) now() time.Time { return e.wall().UTC().Truncate(time.Microsecond) }
-
-// earlier is the first of two times, of which zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -56,8 +56,8 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 			if next.State != from.State && !from.State.CanBecome(next.State) {
 				return fault.New(fault.Internal, "sandbox %s cannot become %s from %s", b.id, next.State, from.State)
 			}
-			if !last.at.IsZero() {
-				next.LastActivity = last.at
+			if !last.At.IsZero() {
+				next.LastActivity = last.At
 			}
 			next.RunMeter(from.State)
 			if err := write(tx.Sandboxes(), &next); err != nil {

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/engine/backups"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/defaults"
+	"sandpit.dev/engine/expiry"
 	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/hold"
 	"sandpit.dev/engine/janitor"
@@ -86,9 +87,9 @@ type Engine struct {
 	ready chan struct{} // closed when phase is ready, or over
 	group *core.Group   // set by Run before phase is ready
 	since time.Time
-	clock *clock
+	clock *expiry.Clock
 	wall  func() time.Time
-	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see Engine.lastUse
+	fair  atomic.Pointer[time.Time] // before it nothing counts as idle, see [expiry.Look.Since]
 
 	hearing   chan struct{}          // held by who waits for the first word of an agent, unasked
 	outcomes  outcomes.Table[*entry] // of commands
@@ -153,7 +154,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{
 		images: o.Images, builder: o.Network.Builds, ring: o.Keys,
 		version: o.Version,
-		clock:   newClock(), runsDropped: make(chan struct{}, 1),
+		clock:   expiry.NewClock(), runsDropped: make(chan struct{}, 1),
 		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),

@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/expiry"
 	"sandpit.dev/engine/gates"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
@@ -59,10 +60,7 @@ type entry struct {
 }
 
 // activity is a use that counts against idleness.
-type activity struct {
-	at   time.Time // zero: nothing is known
-	what string    // in a word, for people; empty: not known
-}
+type activity = expiry.Use
 
 // session is one time of being up.
 type session struct {
@@ -140,8 +138,8 @@ func (e *Engine) load(ctx context.Context, b *entry) error {
 func (e *Engine) cacheRecord(b *entry, s *sandbox.Sandbox) {
 	b.read, b.project = true, s.Project
 	e.setRecord(b, e.settings.Load().Kept(s))
-	if last := e.clock.used(b.id); last.at.After(b.lastUse().at) {
-		b.touch(last.at, last.what)
+	if last := e.clock.Used(b.id); last.At.After(b.lastUse().At) {
+		b.touch(last.At, last.What)
 	}
 }
 
@@ -195,8 +193,8 @@ func (e *Engine) release(b *entry) {
 		return
 	}
 	e.unnameLocked(s)
-	if last := b.lastUse(); s.TTL > 0 && last.at.After(s.LastActivity) {
-		e.clock.remember(b.id, last) // the record does not know of it
+	if last := b.lastUse(); s.TTL > 0 && last.At.After(s.LastActivity) {
+		e.clock.Remember(b.id, last) // the record does not know of it
 	}
 }
 
@@ -207,7 +205,7 @@ func (e *Engine) forget(b *entry) {
 		return
 	}
 	e.core.Metrics.Moved(s.State, "")
-	e.clock.drop(b.id)
+	e.clock.Drop(b.id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.unadopted, b.id)
@@ -228,8 +226,8 @@ func (b *entry) current() (*sandbox.Sandbox, error) {
 
 // known puts into a copy of the record what memory knows better.
 func (b *entry) known(s *sandbox.Sandbox) {
-	if last := b.lastUse(); !last.at.IsZero() {
-		s.LastActivity = last.at
+	if last := b.lastUse(); !last.At.IsZero() {
+		s.LastActivity = last.At
 	}
 	if l := b.standing(); l != nil {
 		s.UnresponsiveSince = l.client.SilentSince()
@@ -255,7 +253,7 @@ func later(a, b time.Time) time.Time {
 func (b *entry) touch(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = activity{at, what}
+	b.last = activity{At: at, What: what}
 }
 
 func (b *entry) lastUse() activity {
@@ -286,7 +284,7 @@ func (b *entry) holdUnheard(at time.Time, what string) *session {
 
 func (b *entry) holdLocked(at time.Time, what string) *session {
 	b.busy++
-	b.last = activity{at, what}
+	b.last = activity{At: at, What: what}
 	return b.live
 }
 
@@ -295,7 +293,7 @@ func (b *entry) unhold(at time.Time, what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.busy--
-	b.last = activity{at, what}
+	b.last = activity{At: at, What: what}
 }
 
 // withdraw makes the sandbox unavailable to new uses, if still may is nil or

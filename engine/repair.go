@@ -232,13 +232,13 @@ func (e *Engine) adoptCommands(ctx context.Context, b held) error {
 		return err
 	}
 	last := b.lastUse()
-	l := b.holdUnheard(last.at, last.what) // looking at it is no use of it
+	l := b.holdUnheard(last.At, last.What) // looking at it is no use of it
 	if l == nil {
 		return e.closeOrphans(ctx, b, rows)
 	}
 	defer func() {
 		last := b.lastUse()
-		b.unhold(last.at, last.what)
+		b.unhold(last.At, last.What)
 	}()
 	if rows, err = e.extension.Adopt(ctx, &Use{e, b.entry, l, core.System, actCode}, rows); err != nil {
 		return err
