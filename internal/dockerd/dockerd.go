@@ -132,6 +132,7 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = o.Dir // Podman's monitor of a container writes a file into its own
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 		Setpgid:    true,

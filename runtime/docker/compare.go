@@ -123,11 +123,11 @@ func (i *Instance) readTree(ctx context.Context) (*disk.Tree, error) {
 
 // copyDisk has an image without a name made of the instance's disk, which is gone after done.
 func (i *Instance) copyDisk(ctx context.Context) (image string, done func(), err error) {
-	i.verb.Lock()
-	defer i.verb.Unlock()
-	if err := ctx.Err(); err != nil {
+	end, err := i.begin(ctx)
+	if err != nil {
 		return "", nil, err
 	}
+	defer end()
 	work, cancel := i.d.finishing(ctx, commitTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil {

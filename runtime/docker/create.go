@@ -135,9 +135,13 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (_ runtime.Insta
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	i := &Instance{d: d, id: spec.ID, stream: d.stream.Load()}
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	i := d.newInstance(spec.ID)
+	i.stream = d.stream.Load()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	if d.register(i) != i {
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
 	}

@@ -204,13 +204,25 @@ func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, 
 	if len(list) == 0 {
 		// A server that ended on its way left at most a directory.
 		if _, err := d.instances.Lstat(string(h.ID)); !errors.Is(err, fs.ErrNotExist) {
-			return d.register(&Instance{d: d, id: h.ID, last: runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container is gone"}}), nil
+			gone := d.newInstance(h.ID)
+			gone.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container is gone"}
+			return d.register(gone), nil
 		}
 		return nil, fault.New(fault.NotFound, "sandbox %s has no container on the Engine at %s", h.ID, d.engine.Host())
 	}
-	i = d.register(&Instance{d: d, id: h.ID, container: list[0].container})
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	found := d.newInstance(h.ID)
+	found.container = list[0].container
+	end, err := found.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if i = d.register(found); i != found {
+		end()
+		if end, err = i.begin(ctx); err != nil {
+			return nil, err
+		}
+	}
+	defer end()
 	if err := i.adopt(ctx); err != nil {
 		d.forget(i)
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"sandpit.dev/agent"
 	"sandpit.dev/agent/handshake"
 	"sandpit.dev/agent/mux"
@@ -22,8 +24,8 @@ type Instance struct {
 	d  *Driver
 	id sandbox.ID
 	// verb is held by Start, Stop, Remove, Pause and all else that changes what it is
-	// doing: one at a time.
-	verb sync.Mutex
+	// doing: one at a time. Who waits for it ends with his context, however long the one before takes.
+	verb *semaphore.Weighted
 	// unsure is set where the Engine may have done what it was asked and did not answer, until resolve has
 	// looked. verb is held for it.
 	unsure bool
@@ -105,16 +107,29 @@ func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
 	}
 }
 
+// newInstance returns an instance that is not registered yet.
+func (d *Driver) newInstance(id sandbox.ID) *Instance {
+	return &Instance{d: d, id: id, verb: semaphore.NewWeighted(1)}
+}
+
+// begin waits for the verb that is under way to end, or for ctx, and has verb held until end is called.
+func (i *Instance) begin(ctx context.Context) (end func(), err error) {
+	if err := i.verb.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	return func() { i.verb.Release(1) }, nil
+}
+
 // Start brings it up again.
 func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.d.check(spec); err != nil {
 		return err
 	}
-	i.verb.Lock()
-	defer i.verb.Unlock()
-	if err := ctx.Err(); err != nil {
+	end, err := i.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	switch _, err := i.life(); {
 	case err == nil:
 		return fault.New(fault.State, "sandbox %s is running already", i.id)
@@ -141,7 +156,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 		return err
 	}
 	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
-	err := i.makeDirectory(work)
+	err = i.makeDirectory(work)
 	if err == nil && !i.d.engine.Podman() {
 		err = limit()
 	}
@@ -225,8 +240,11 @@ func (i *Instance) ended(exit runtime.Exit) {
 
 // Stop takes it down.
 func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := i.resolve(ctx); err != nil {
 		return err
 	}
@@ -292,8 +310,11 @@ func (i *Instance) stop(ctx context.Context, grace time.Duration) error {
 
 // Remove takes it down and deletes its container, and with it its disk.
 func (i *Instance) Remove(ctx context.Context) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	return i.remove(ctx)
 }
 

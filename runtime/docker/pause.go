@@ -22,11 +22,11 @@ const agentPatience = 500 * time.Millisecond
 
 // Pause freezes it by its Engine, the agent told before.
 func (i *Instance) Pause(ctx context.Context) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
-	if err := ctx.Err(); err != nil {
+	end, err := i.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if err := i.resolve(ctx); err != nil {
 		return err
 	}
@@ -101,8 +101,11 @@ func (i *Instance) freezing(ctx context.Context, do func() error) error {
 
 // Resume lets it go on.
 func (i *Instance) Resume(ctx context.Context) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if err := i.resolve(ctx); err != nil {
 		return err
 	}

@@ -123,8 +123,11 @@ func (i *Instance) rebuild(ctx context.Context, c engineapi.Inspected, spec runt
 
 // dropVolume takes a volume from an instance that is down; one that is up has it.
 func (i *Instance) dropVolume(ctx context.Context, id sandbox.ID) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	if _, err := i.life(); err == nil {
 		return fault.New(fault.Conflict, "volume %s is mounted by sandbox %s", id, i.id).WithRemedy("stop the sandbox first")
 	} else if !fault.Is(err, fault.State) {

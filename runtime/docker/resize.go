@@ -23,11 +23,11 @@ var (
 
 // Resize changes the limits of CPU, memory and processes of what runs. The disk has none.
 func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
-	i.verb.Lock()
-	defer i.verb.Unlock()
-	if err := ctx.Err(); err != nil {
+	end, err := i.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if _, err := i.life(); err != nil {
 		return err
 	}

@@ -136,11 +136,11 @@ func unlessGone(err error) error {
 // way is left to that, or to the next one.
 func (d *Driver) resolveAll() {
 	for _, i := range d.all() {
-		if !i.verb.TryLock() {
+		if !i.verb.TryAcquire(1) {
 			continue
 		}
 		err := i.resolve(d.running)
-		i.verb.Unlock()
+		i.verb.Release(1)
 		if err != nil && d.running.Err() == nil {
 			d.log.Warn("what the Engine did of a call that broke off cannot be seen yet", "sandbox", i.id, "error", err)
 		}

@@ -33,11 +33,11 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 		return runtime.Snapshot{}, err
 	}
 	defer done()
-	i.verb.Lock()
-	defer i.verb.Unlock()
-	if err := ctx.Err(); err != nil {
+	end, err := i.begin(ctx)
+	if err != nil {
 		return runtime.Snapshot{}, err
 	}
+	defer end()
 	work, cancel := d.finishing(ctx, commitTimeout)
 	defer cancel()
 	if err := i.resolve(work); err != nil {
@@ -242,8 +242,11 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, l sandbox.Li
 	if err != nil {
 		return err
 	}
-	i.verb.Lock()
-	defer i.verb.Unlock()
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	switch _, err := i.life(); {
 	case err == nil:
 		return fault.New(fault.State, "sandbox %s is running", of).WithRemedy("stop it first")
