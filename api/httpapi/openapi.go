@@ -91,10 +91,38 @@ func servers(bases []string) (out []any) {
 }
 
 func media(kind string, schema any) map[string]any {
-	if schema == nil {
-		return map[string]any{kind: map[string]any{}}
-	}
 	return map[string]any{kind: map[string]any{"schema": schema}}
+}
+
+// EventsKey is the name, in the description of a stream, of the schemas of its events' data by the events' names.
+// OpenAPI 3.1 has no word of its own for them.
+const EventsKey = "x-events"
+
+// raw returns the description of a body that is not one value of JSON: text, bytes, or a stream of events.
+func (s *schemas) raw(o *Operation, kind string) map[string]any {
+	schema := map[string]any{"type": "string"}
+	switch {
+	case kind == "application/json":
+		schema = map[string]any{"type": "object"}
+	case kind == formType:
+		file := map[string]any{"type": "string", "format": "binary"}
+		schema = map[string]any{"type": "object", "properties": map[string]any{o.part: file}, "required": []string{o.part}}
+	case !strings.HasPrefix(kind, "text/"):
+		schema["format"] = "binary"
+	}
+	out := media(kind, schema)
+	if kind != eventsType && kind != o.framed || len(o.events) == 0 {
+		return out
+	}
+	events := make(map[string]any)
+	if o.events["error"] == nil {
+		events["error"] = s.ref(s.of.Error)
+	}
+	for name, t := range o.events {
+		events[name] = s.ref(t)
+	}
+	out[kind].(map[string]any)[EventsKey] = events
+	return out
 }
 
 // schemas makes each type of the document's package once, under its name.
@@ -121,7 +149,7 @@ func (s *schemas) operation(o Operation) map[string]any {
 	if o.open {
 		out["security"] = []any{}
 	}
-	params := s.parameters(o.in)
+	params := s.parameters(o)
 	if s.of.Parameters != nil {
 		for _, p := range s.of.Parameters(&o) {
 			params = append(params, map[string]any{"name": p.Name, "in": p.In, "description": p.Description, "schema": p.Schema})
@@ -136,8 +164,12 @@ func (s *schemas) operation(o Operation) map[string]any {
 			content["example"] = o.example
 		}
 		out["requestBody"] = map[string]any{"content": map[string]any{"application/json": content}}
-	} else if o.accepts != "" {
-		out["requestBody"] = map[string]any{"content": media(o.accepts, nil), "required": true}
+	} else if len(o.accepts) > 0 {
+		content := make(map[string]any)
+		for _, kind := range o.accepts {
+			maps.Copy(content, s.raw(&o, kind))
+		}
+		out["requestBody"] = map[string]any{"content": content, "required": true}
 	}
 	responses := map[string]any{"default": map[string]any{"$ref": "#/components/responses/Problem"}}
 	add := func(status int, kind string, typ reflect.Type, summary string) {
@@ -161,10 +193,11 @@ func (s *schemas) operation(o Operation) map[string]any {
 			content = make(map[string]any)
 			r["content"] = content
 		}
-		var schema any
-		if typ != nil {
-			schema = s.ref(typ)
+		if typ == nil {
+			maps.Copy(content, s.raw(&o, kind))
+			return
 		}
+		schema := s.ref(typ)
 		if before, ok := content[kind].(map[string]any); ok {
 			shapes := []any{before["schema"]}
 			if several, ok := before["schema"].(map[string]any)["anyOf"].([]any); ok {
@@ -182,8 +215,13 @@ func (s *schemas) operation(o Operation) map[string]any {
 	return out
 }
 
-func (s *schemas) parameters(b *binder) (out []any) {
+func (s *schemas) parameters(o Operation) (out []any) {
+	b := o.in
 	for _, p := range b.params {
+		all := strings.Contains(o.Path, "{"+p.name+"...}")
+		if p.in == "path" && !all && !strings.Contains(o.Path, "{"+p.name+"}") {
+			continue // another operation with the same input has it
+		}
 		schema := map[string]any{"type": "string"}
 		t := p.typ
 		if t.Kind() == reflect.Pointer {
@@ -203,6 +241,9 @@ func (s *schemas) parameters(b *binder) (out []any) {
 		if p.in == "path" {
 			param["required"] = true
 		}
+		if all {
+			param[SegmentsKey] = true
+		}
 		if t.Kind() == reflect.Slice {
 			param["style"], param["explode"] = "form", false
 		}
@@ -210,11 +251,17 @@ func (s *schemas) parameters(b *binder) (out []any) {
 	}
 	if b.labels != nil {
 		out = append(out, map[string]any{
-			"name": labelPrefix + "NAME", "in": "query", "description": b.labelsDoc, "schema": map[string]any{"type": "string"},
+			"name": strings.TrimSuffix(labelPrefix, "."), "in": "query", "description": b.labelsDoc + "; also as " + labelPrefix + "NAME",
+			"style": "deepObject", "explode": true,
+			"schema": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}},
 		})
 	}
 	return out
 }
+
+// SegmentsKey marks, in a parameter of a path, that its value may have slashes, plain or as %2F. OpenAPI has no word of
+// its own for it.
+const SegmentsKey = "x-segments"
 
 // ref returns a reference to the schema of t, and makes that schema if need be.
 func (s *schemas) ref(t reflect.Type) any {
@@ -245,6 +292,7 @@ func (s *schemas) make(t reflect.Type) {
 		}
 	}
 	known := maps.Clone(s.types)
+	maps.Copy(known, wireTypes())
 	maps.DeleteFunc(known, func(k reflect.Type, _ *jsonschema.Schema) bool { return embedded[k] })
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err != nil {
@@ -265,6 +313,14 @@ func (s *schemas) make(t reflect.Type) {
 	}
 	s.made[t.Name()] = schema
 	s.types[t] = &jsonschema.Schema{Ref: schemaPath + t.Name()}
+}
+
+// wireTypes are the schemas of types that JSON has otherwise than Go.
+func wireTypes() map[reflect.Type]*jsonschema.Schema {
+	return map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[[]byte]():          {Type: "string", Format: "byte", ContentEncoding: "base64"},
+		reflect.TypeFor[json.RawMessage](): {Description: "any JSON"},
+	}
 }
 
 // inner returns the struct of the document's package that t is made of, or nil.

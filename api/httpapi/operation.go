@@ -6,6 +6,7 @@ package httpapi
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -26,9 +27,12 @@ type Operation struct {
 
 	// For the document only.
 	also     []answer // other answers that are no errors
-	accepts  string   // media type of a raw body
+	accepts  []string // media types of a raw body
 	produces string   // media type of a raw answer
-	example  any      // of the body
+	part     string   // of a form, which may be sent instead of the raw body
+	events   map[string]reflect.Type
+	framed   string // the media type of frames that have events among them
+	example  any    // of the body
 }
 
 // answer is one more shape that an operation may answer with.
@@ -135,6 +139,31 @@ func (o Operation) Also(status int, media string, t reflect.Type, summary string
 // Media returns the operation with the media types of its body and of its answer, where they
 // are not JSON; "": they are.
 func (o Operation) Media(accepts, produces string) Operation {
-	o.accepts, o.produces = accepts, produces
+	o.accepts, o.produces = nil, produces
+	if accepts != "" {
+		o.accepts = []string{accepts}
+	}
 	return o
+}
+
+const formType = "multipart/form-data"
+
+// FormPart returns the operation as one whose raw body may be a part of a form, too, with that name.
+func (o Operation) FormPart(name string) Operation {
+	o.accepts, o.part = append(slices.Clone(o.accepts), formType), name
+	return o
+}
+
+// Events returns the operation with the types of the data of its server-sent events, by the events' names. The document
+// adds the one that errors break a stream off with. What answers with them is said by [Operation.Media] or
+// [Operation.Also].
+func (o Operation) Events(types map[string]reflect.Type) Operation {
+	o.events = types
+	return o
+}
+
+// Frames returns the operation as one that answers with frames of a media type, too, which have its events among them.
+func (o Operation) Frames(media string) Operation {
+	o.framed = media
+	return o.Also(o.Status, media, nil, "")
 }

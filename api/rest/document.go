@@ -40,13 +40,46 @@ func document(version string) httpapi.Document {
 		},
 		Bases: bases(), Types: reflect.TypeFor[v1.Sandbox]().PkgPath(),
 		Error: reflect.TypeFor[v1.Problem](), ErrorMedia: v1.ProblemType,
-		Also: []reflect.Type{
-			reflect.TypeFor[v1.Output](), reflect.TypeFor[v1.ExecOutcome](), reflect.TypeFor[v1.TerminalControl](),
-			reflect.TypeFor[v1.CreateExecOutcome](), reflect.TypeFor[v1.ExecStarted](), reflect.TypeFor[v1.OutputGap](), reflect.TypeFor[v1.OutputEnd](), reflect.TypeFor[v1.ProcessControl](),
-			reflect.TypeFor[v1.Watching](), reflect.TypeFor[v1.WatchEvent](), reflect.TypeFor[v1.WatchEnd](),
-			reflect.TypeFor[v1.CodeStarted](), reflect.TypeFor[v1.CodeValue](), reflect.TypeFor[v1.CodeOutcome](),
-		},
+		Also:   []reflect.Type{reflect.TypeFor[v1.TerminalControl](), reflect.TypeFor[v1.ProcessControl](), reflect.TypeFor[v1.FrameEvent]()},
 		Bounds: bounds, Enums: enums(), Parameters: keyParameter,
+	}
+}
+
+// eventTypes are the types of the data of streams' events, by the events' names.
+type eventTypes = map[string]reflect.Type
+
+// commandEventTypes are those of a command whose last event is an outcome.
+func commandEventTypes(outcome reflect.Type) eventTypes {
+	output := reflect.TypeFor[v1.Output]()
+	return eventTypes{v1.StreamStart: reflect.TypeFor[v1.ExecStarted](), v1.StreamStdout: output, v1.StreamStderr: output, v1.StreamExit: outcome}
+}
+
+// followEventTypes are those of a process that is followed.
+func followEventTypes() eventTypes {
+	output := reflect.TypeFor[v1.Output]()
+	return eventTypes{
+		v1.StreamStdout: output, v1.StreamStderr: output, v1.StreamGap: reflect.TypeFor[v1.OutputGap](),
+		v1.StreamExit: reflect.TypeFor[v1.Process](), v1.StreamEnd: reflect.TypeFor[v1.OutputEnd](),
+	}
+}
+
+// codeEventTypes are those of code.
+func codeEventTypes() eventTypes {
+	output := reflect.TypeFor[v1.Output]()
+	return eventTypes{
+		v1.StreamStart: reflect.TypeFor[v1.CodeStarted](), v1.StreamStdout: output, v1.StreamStderr: output,
+		v1.StreamResult: reflect.TypeFor[v1.CodeValue](), v1.StreamEnd: reflect.TypeFor[v1.CodeOutcome](),
+	}
+}
+
+// runEventTypes are those of a run.
+func runEventTypes() eventTypes {
+	output, ended := reflect.TypeFor[v1.CommandOutput](), reflect.TypeFor[v1.RunEnded]()
+	return eventTypes{
+		v1.RunEventStarted: reflect.TypeFor[v1.RunStarted](), v1.RunEventCommandStarted: reflect.TypeFor[v1.CommandStarted](),
+		v1.RunEventCommandStdout: output, v1.RunEventCommandStderr: output,
+		v1.RunEventCommandFinished: reflect.TypeFor[v1.CommandFinished](), v1.RunEventExtracted: reflect.TypeFor[v1.ArtifactsExtracted](),
+		v1.RunEventFinished: ended, v1.RunEventFailed: ended, v1.RunEventError: reflect.TypeFor[v1.RunStreamError](),
 	}
 }
 

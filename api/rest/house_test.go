@@ -97,7 +97,7 @@ func (h *house) serve(o rest.Options) *house {
 	h.t.Helper()
 	api, err := rest.New(o)
 	must(h.t, err)
-	srv := newServer(api)
+	srv := newServer(documented(h.t, api))
 	h.t.Cleanup(func() { api.Close(); srv.Close() })
 	other := *h
 	other.url, other.api = srv.URL, api

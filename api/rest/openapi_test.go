@@ -9,6 +9,7 @@ import (
 	"flag"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ type documentedCall struct {
 	} `json:"requestBody"`
 	Responses map[string]struct {
 		Description string
-		Content     map[string]struct{ Schema json.RawMessage }
+		Content     map[string]content
 	}
 }
 
@@ -114,9 +115,35 @@ func TestDocument(t *testing.T) {
 				if c.Responses["default"].Content == nil && len(c.Responses) < 2 {
 					t.Errorf("%s %s: answers are missing", method, path)
 				}
+				inPath := make(map[string]bool)
 				for _, p := range c.Parameters {
 					if p.Description == "" {
 						t.Errorf("%s %s: the parameter %s has no description", method, path, p.Name)
+					}
+					if p.In == "path" {
+						inPath[p.Name] = true
+					}
+				}
+				inTemplate := make(map[string]bool)
+				for _, name := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+					inTemplate[name[1]] = true
+				}
+				if diff := cmp.Diff(inTemplate, inPath); diff != "" {
+					t.Errorf("%s %s: the parameters of the path are others than those of its template:\n%s", method, path, diff)
+				}
+				for media, body := range c.RequestBody.Content {
+					if len(body.Schema) == 0 {
+						t.Errorf("%s %s: the body of type %s has no schema", method, path, media)
+					}
+				}
+				for status, r := range c.Responses {
+					for media, body := range r.Content {
+						if len(body.Schema) == 0 {
+							t.Errorf("%s %s: the answer %s of type %s has no schema", method, path, status, media)
+						}
+						if events := media == "text/event-stream" || media == v1.FramesType; events != (len(body.Events) > 0) {
+							t.Errorf("%s %s: the stream %s has no events, or what is no stream has", method, path, media)
+						}
 					}
 				}
 			}

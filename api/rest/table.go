@@ -113,13 +113,13 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 			Example(v1.CreateSkill{Name: new("release-notes"), Description: new("Writes release notes. Use when a version is about to be published."), SkillMDContent: "# Release notes\n\n1. Read the log since the last tag.\n"}).
 			Extend(idempotency.Keyless("the same skill again is that which is there")),
 		idempotency.Op("uploadSkill", "POST /skills/upload", "Keep a skill that comes as the raw body: a ZIP archive (.zip, .skill) with SKILL.md at its root or in its only directory, or a SKILL.md alone; or as the part file of a form. At most 10 MiB and 100 files. The same one again is that which is there (200).", http.StatusCreated, a.uploadSkill).
-			Media(anyBytes, "").
+			Media(anyBytes, "").FormPart("file").
 			Also(http.StatusOK, "", reflect.TypeFor[v1.Skill](), "It is there already.").
 			Extend(idempotency.Keyless("the same skill again is that which is there")),
 		idempotency.Op("listSkills", "GET /skills", "List the project's skills, without the texts of their SKILL.md.", http.StatusOK, a.listSkills),
 		idempotency.Op("getSkill", "GET /skills/{skill}", "Get a skill, with the text of its SKILL.md.", http.StatusOK, a.getSkill),
 		idempotency.Op("replaceSkill", "PUT /skills/{skill}", "Put another package in a skill's place, as for uploadSkill. Where it is installed it stays as it is until it is installed again.", http.StatusOK, a.replaceSkill).
-			Media(anyBytes, ""),
+			Media(anyBytes, "").FormPart("file"),
 		idempotency.Op("deleteSkill", "DELETE /skills/{skill}", "Delete a skill from the project. Where it is installed it stays.", http.StatusNoContent, a.deleteSkill),
 		idempotency.Raw("skillPackage", "GET /skills/{skill}/package", "Get a skill as a ZIP archive, with one directory of its name.", http.StatusOK, a.skillPackage).
 			Media("", v1.SkillType),
@@ -140,15 +140,15 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 
 		idempotency.Raw("createExec", "POST /exec", "Run a command in a sandbox that is made for it, or that has the key: createSandbox and exec in one request. A command that is wrong makes no sandbox, and one that cannot begin in a new one without a key takes that with it. Streamed as exec, with the sandbox in the first event and CreateExecOutcome in the last.", http.StatusOK, a.createExec).
 			Out(reflect.TypeFor[v1.CreateExecResult]()).MaxBody(maxBigJSON).
-			Also(http.StatusOK, "text/event-stream", nil, "").
-			Also(http.StatusOK, v1.FramesType, nil, "").
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(commandEventTypes(reflect.TypeFor[v1.CreateExecOutcome]())).
+			Frames(v1.FramesType).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.CreateExecResult](), "It still runs after wait_seconds.").
 			Example(v1.CreateExec{Exec: v1.Exec{Command: new("python main.py")}, Sandbox: v1.CreateSandbox{Key: new("agent-session-abc")}}).
 			Extend(idempotency.Running(keyed.Sandbox)),
 		idempotency.Raw("exec", "POST /sandboxes/{id}/exec", "Run a command. With Accept: text/event-stream its output is streamed: events stdout and stderr (Output), then exit (ExecOutcome) or error (Problem); with application/vnd.sandpit.frames the same comes as binary frames, and with its parameter output=all without a bound: the command waits for a slow reader.", http.StatusOK, a.exec).
 			Out(reflect.TypeFor[v1.ExecResult]()).MaxBody(maxBigJSON).
-			Also(http.StatusOK, "text/event-stream", nil, "").
-			Also(http.StatusOK, v1.FramesType, nil, "").
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(commandEventTypes(reflect.TypeFor[v1.ExecOutcome]())).
+			Frames(v1.FramesType).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("python main.py"), TimeoutSeconds: new(300.0)}).
 			Extend(idempotency.Running().Following()),
@@ -160,7 +160,7 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 		idempotency.Op("waitProcess", "GET /sandboxes/{id}/processes/{pid}/wait", "Wait for a process's end.", http.StatusOK, a.waitProcess).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.Process](), "It still runs after timeout."),
 		idempotency.Raw("followProcess", "GET /sandboxes/{id}/processes/{pid}/output", "Follow a process's output from any frame on: server-sent events stdout and stderr (Output), gap (OutputGap), then exit (Process), end (OutputEnd) or error (Problem); or, where the request asks for one, a WebSocket: see ProcessControl.", http.StatusOK, a.followProcess).
-			Media("", "text/event-stream").
+			Media("", "text/event-stream").Events(followEventTypes()).
 			Also(http.StatusSwitchingProtocols, "", nil, "The WebSocket that was asked for."),
 		idempotency.Raw("processLogs", "GET /sandboxes/{id}/processes/{pid}/logs", "Read a process's output as plain bytes.", http.StatusOK, a.processLogs).Media("", "text/plain"),
 		idempotency.Op("signalProcess", "POST /sandboxes/{id}/processes/{pid}/signal", "Send a signal to a process.", http.StatusNoContent, a.signalProcess).
@@ -191,7 +191,7 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 		idempotency.Op("cancelRun", "POST /runs/{run}/cancel", "End a run: the command that it is at is killed, and no other begun.", http.StatusOK, a.cancelRun).
 			Extend(idempotency.Keyless("twice is as once")),
 		idempotency.Raw("runEvents", "GET /runs/{run}/events", "Follow a run: server-sent events run_started, command_started, command_stdout, command_stderr, command_finished, artifacts_extracted, and at last run_finished or run_failed, each with an id; error, where the stream breaks off.", http.StatusOK, a.runEvents).
-			Media("", "text/event-stream").
+			Media("", "text/event-stream").Events(runEventTypes()).
 			Also(http.StatusNoContent, "", nil, "The run has ended, and Last-Event-ID is its last event's."),
 		idempotency.Op("createArtifactLink", "POST /runs/{run}/links", "Make a link to an artifact of a run that is good for whoever has it.", http.StatusCreated, a.createArtifactLink).
 			Extend(idempotency.Keyless("a link is a signature: nothing is made")),
@@ -206,8 +206,8 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 			Extend(idempotency.Keyless("it begins nothing")),
 		idempotency.Raw("shellExec", "POST /sandboxes/{id}/shells/{name}/exec", "Run a command in a shell, after those that came before; a shell that is not there is made. As exec, also streamed, but without cwd, and a timeout ends the command and not the shell, where that can be.", http.StatusOK, a.shellExec).
 			Out(reflect.TypeFor[v1.ShellExecResult]()).MaxBody(maxBigJSON).
-			Also(http.StatusOK, "text/event-stream", nil, "").
-			Also(http.StatusOK, v1.FramesType, nil, "").
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(commandEventTypes(reflect.TypeFor[v1.ShellExecOutcome]())).
+			Frames(v1.FramesType).
 			Also(http.StatusAccepted, "", reflect.TypeFor[v1.ShellExecResult](), "It still runs after wait_seconds.").
 			Example(v1.Exec{Command: new("mkdir -p app && cd app && export DEBUG=1"), WaitSeconds: new(30.0)}).
 			Extend(idempotency.Running()),
@@ -217,7 +217,7 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 
 		idempotency.Raw("runCode", "POST /sandboxes/{id}/code", "Run code in a context, whose variables live on. With Accept: text/event-stream it is streamed: events start (CodeStarted), stdout and stderr (Output) and result (CodeValue), then end (CodeOutcome) or error (Problem).", http.StatusOK, a.runCode).
 			Out(reflect.TypeFor[v1.CodeResult]()).MaxBody(maxBigJSON).
-			Also(http.StatusOK, "text/event-stream", nil, "").
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(codeEventTypes()).
 			Example(v1.RunCode{Code: "x = 6 * 7\nx", Language: new("python")}).
 			Extend(idempotency.Running()),
 		idempotency.Op("createContext", "POST /sandboxes/{id}/code/contexts", "Make a context of code.", http.StatusCreated, a.createContext).

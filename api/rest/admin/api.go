@@ -42,14 +42,14 @@ func (a *API) Operations() []httpapi.Operation {
 			Extend(idempotency.Keyless("twice is as once")),
 		httpapi.Raw("getStats", "GET /sandboxes/{id}/stats", "What a sandbox uses now, and in the last hour by the minute: processors, memory, disk, processes. Asking does not count as a use of it. With follow=true as server-sent events stats (SandboxStats), and error (Problem) at last.", http.StatusOK, a.getStats).
 			Out(reflect.TypeFor[v1.SandboxStats]()).
-			Also(http.StatusOK, "text/event-stream", nil, ""),
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(map[string]reflect.Type{v1.StatsEvent: reflect.TypeFor[v1.SandboxStats]()}),
 		httpapi.Raw("listStats", "GET /stats", "What each of the project's sandboxes uses now that is up, and all together; for the server's own administrator's token the host, too. With follow=true as server-sent events stats (StatsList).", http.StatusOK, a.listStats).
 			Out(reflect.TypeFor[v1.StatsList]()).
-			Also(http.StatusOK, "text/event-stream", nil, ""),
+			Also(http.StatusOK, "text/event-stream", nil, "").Events(map[string]reflect.Type{v1.StatsEvent: reflect.TypeFor[v1.StatsList]()}),
 		httpapi.Op("getUsage", "GET /usage", "What was used, deleted sandboxes included: commands, time running, processors, memory and disk that were promised, bytes; by project, token, day or hour.", http.StatusOK, a.getUsage),
 		httpapi.Op("listAudit", "GET /audit", "List the audit log, newest first, with rows of sandboxes that are deleted. Needs the scope admin; that of other projects and of the server needs server:admin.", http.StatusOK, a.listAudit),
 		httpapi.Raw("exportAudit", "GET /audit/export", "Get the audit log as a file, oldest first: lines of JSON, signed, which sandpit audit verify reads anywhere; or CSV.", http.StatusOK, a.exportAudit).
-			Media("", v1.AuditType),
+			Media("", v1.AuditType).Also(http.StatusOK, "text/csv", nil, ""),
 		httpapi.Op("verifyAudit", "POST /audit/verify", "Check that no row of the audit log was changed, removed, added or moved. Needs the scope server:admin.", http.StatusOK, a.verifyAudit).
 			Extend(idempotency.Keyless("it changes nothing")),
 		httpapi.Op("pruneAudit", "POST /audit/prune", "Delete the rows of the audit log before a time. A signed checkpoint says where the rest begins. Needs the scope server:admin.", http.StatusOK, a.pruneAudit).

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
 )
 
 // API serves the operations on files. It is safe for concurrent use.
@@ -39,9 +40,9 @@ func (a *API) Operations() []httpapi.Operation {
 			Extend(idempotency.Keyless("twice is as once")),
 		httpapi.Raw("writeFileByQuery", "PUT /sandboxes/{id}/files", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		httpapi.Op("deleteFileByQuery", "DELETE /sandboxes/{id}/files", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
-		httpapi.Raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. A directory is listed as an array.", http.StatusOK, a.readFile).
-			Media("", anyBytes).
-			Also(http.StatusPartialContent, anyBytes, nil, "The range that was asked for.").
+		httpapi.Raw("readFile", "GET /sandboxes/{id}/files/{path...}", "Read a file raw; ranges work. Its media type is that of its name's ending. A directory is listed as by readOrListFiles, with the header Sandpit-File-Type: dir.", http.StatusOK, a.readFile).
+			Media("", "*/*").
+			Also(http.StatusPartialContent, "*/*", nil, "The range that was asked for.").
 			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
 		httpapi.Raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		httpapi.Op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
@@ -51,7 +52,7 @@ func (a *API) Operations() []httpapi.Operation {
 			Media(v1.ArchiveType, ""),
 		httpapi.Op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
 		httpapi.Raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
-			Media("", "text/event-stream"),
+			Media("", "text/event-stream").Events(watchEventTypes()),
 		httpapi.Op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).
 			Example(v1.MakeDir{Path: "outputs/charts"}).
 			Extend(idempotency.Keyless("twice is as once")),
@@ -59,4 +60,15 @@ func (a *API) Operations() []httpapi.Operation {
 			Example(v1.MoveFile{From: "draft.csv", To: "report.csv"}).
 			Extend(idempotency.Keyless("the second finds nothing to move")),
 	}
+}
+
+// watchEventTypes are the types of the data of a watch's events: one event has the name of each type of change.
+func watchEventTypes() map[string]reflect.Type {
+	types := map[string]reflect.Type{v1.WatchBegun: reflect.TypeFor[v1.Watching](), v1.WatchEnded: reflect.TypeFor[v1.WatchEnd]()}
+	for _, t := range []sandbox.FileEventType{
+		sandbox.FileCreated, sandbox.FileModified, sandbox.FileDeleted, sandbox.FileRenamed, sandbox.FileAttributes, sandbox.FileDropped,
+	} {
+		types[string(t)] = reflect.TypeFor[v1.WatchEvent]()
+	}
+	return types
 }

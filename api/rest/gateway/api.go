@@ -37,9 +37,9 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("deleteSandboxImage", "DELETE /admin/sandbox-images/{id}", "Delete an image in the form of the MCP Gateway: as deleteImage does, with force the sandboxes and snapshots that use it, too. For the server's own administrator's token alone.", http.StatusOK, a.deleteSandboxImage),
 		httpapi.Op("sandboxLogs", "GET /sandboxes/{id}/logs", "List what ran and was done in a sandbox, newest first, from the audit log in the form of the MCP Gateway.", http.StatusOK, a.sandboxLogs),
 		httpapi.Raw("exportSandboxLogs", "GET /sandboxes/{id}/logs/export", "Get the audit log of a sandbox as a file.", http.StatusOK, a.exportSandboxLogs).
-			Media("", v1.AuditType),
+			Media("", v1.AuditType).Also(http.StatusOK, "text/csv", nil, ""),
 		httpapi.Op("observabilityLogs", "GET /observability/logs", "List what ran and was done in the project's sandboxes, newest first, in the form of the MCP Gateway.", http.StatusOK, a.observabilityLogs),
 		httpapi.Raw("exportObservabilityLogs", "GET /observability/logs/export", "Get the audit log as a file, by the filters of the MCP Gateway.", http.StatusOK, a.exportObservabilityLogs).
-			Media("", v1.AuditType),
+			Media("", v1.AuditType).Also(http.StatusOK, "text/csv", nil, ""),
 	}
 }

@@ -49,10 +49,12 @@ func (a *API) Operations() []httpapi.Operation {
 			Media("", v1.ImageType),
 		httpapi.Raw("pushImage", "POST /images/{name}/push", "Put an image into a registry: the same bytes as saveImage has, so that it has one digest. Server-sent events: progress (PushStep), then pushed (PushedImage) or error (Problem) at last. It ends when its caller leaves. For the server's own administrator's token alone, since the credentials are the operator's.", http.StatusOK, a.pushImage).
 			Media("", "text/event-stream").
+			Events(map[string]reflect.Type{v1.PushProgress: reflect.TypeFor[v1.PushStep](), v1.PushDone: reflect.TypeFor[v1.PushedImage]()}).
 			Example(v1.PushImage{Reference: "registry.example/team/app:1"}).
 			Extend(idempotency.Keyless("the second finds all there")),
 		httpapi.Raw("buildDockerfile", "POST /images/build", "Make an image of a Dockerfile. The raw body is a tar archive, compressed by gzip or not, of the directory that COPY and ADD take from, with the Dockerfile. Server-sent events: step (BuildStep) and output (Output) as it goes on, then image (Image) or error (Problem) at last. It ends when its caller leaves; a build after it goes on behind the last step that was done.", http.StatusOK, a.buildDockerfile).
 			Media(v1.ContextType, "text/event-stream").
+			Events(map[string]reflect.Type{v1.BuildStarted: reflect.TypeFor[v1.BuildStep](), v1.BuildOutput: reflect.TypeFor[v1.Output](), v1.BuildMade: reflect.TypeFor[v1.Image]()}).
 			Extend(idempotency.Keyless("the second finds all steps done")),
 	}
 }
