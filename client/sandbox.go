@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
@@ -58,6 +59,12 @@ func (c *Client) Start(ctx context.Context, ref string) (*v1.Sandbox, error) {
 // error.
 func (c *Client) Stop(ctx context.Context, ref string) (*v1.Sandbox, error) {
 	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/stop")})
+}
+
+// StopWithin is Stop with a grace in which its processes may end by themselves, up to 10 minutes, instead of the
+// server's own. Zero kills them at once.
+func (c *Client) StopWithin(ctx context.Context, ref string, grace time.Duration) (*v1.Sandbox, error) {
+	return c.sandbox(ctx, request{method: "POST", path: of(ref, "/stop"), body: v1.StopSandbox{GraceSeconds: new(grace.Seconds())}})
 }
 
 // Restart stops a sandbox and starts it: its processes end and its files stay. One that is stopped

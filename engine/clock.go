@@ -203,7 +203,13 @@ func (e *Engine) expireLocked(ctx context.Context, b held) error {
 	case expiry.DeleteStopped:
 		return e.autoDelete(ctx, b)
 	case expiry.Idle:
-		return e.idle(ctx, b, s, due.Detail, still)
+		return e.quiet(ctx, b, s.OnIdle == sandbox.IdlePause, due, still)
+	case expiry.Expire:
+		return e.quiet(ctx, b, s.OnExpiry == sandbox.ExpiryPause, due, still)
+	case expiry.Spend:
+		ev := core.System.Event(sandbox.EventUpdated, s, e.now())
+		ev.Detail = due.Detail
+		return e.commit(ctx, b.entry, func(s *sandbox.Sandbox) { s.ExpiresAt, s.UpdatedAt = time.Time{}, ev.At }, ev)
 	}
 	if e.archived.Claim(s) {
 		e.archiveBehind(b.entry)
@@ -216,16 +222,16 @@ func (e *Engine) look(s *sandbox.Sandbox, busy int, last activity) expiry.Look {
 	return expiry.Look{Record: s, Last: last, Busy: busy, Fair: *e.fair.Load(), Now: e.now()}
 }
 
-// idle does what is to be done with a sandbox that is idle.
-func (e *Engine) idle(ctx context.Context, b held, s *sandbox.Sandbox, detail string, still func(int, activity) bool) error {
-	if s.OnIdle == sandbox.IdlePause {
-		err := e.pause(ctx, b, core.System, sandbox.CauseIdle, detail, still)
+// quiet pauses or stops a sandbox because a clock struck, if may agrees; see stop.
+func (e *Engine) quiet(ctx context.Context, b held, pause bool, due expiry.Due, may func(int, activity) bool) error {
+	if pause {
+		err := e.pause(ctx, b, core.System, due.Cause, sandbox.Clip(due.Detail, sandbox.MaxEventDetail), may)
 		if !fault.Is(err, fault.Unsupported) {
 			return err
 		}
-		detail += "; it is stopped, since it cannot be paused: " + core.Reason(err)
+		due.Detail += "; it is stopped, since it cannot be paused: " + core.Reason(err)
 	}
-	return e.stop(ctx, b, core.System, sandbox.CauseIdle, sandbox.Clip(detail, sandbox.MaxEventDetail), still)
+	return e.stop(ctx, b, core.System, due.Cause, sandbox.Clip(due.Detail, sandbox.MaxEventDetail), may)
 }
 
 // reap deletes a sandbox because a clock struck, if may agrees; see remove.

@@ -60,6 +60,7 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 				next.LastActivity = last.At
 			}
 			next.RunMeter(from.State)
+			next.SpendExpiry(from.State)
 			if err := write(tx.Sandboxes(), &next); err != nil {
 				return err
 			}

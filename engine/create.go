@@ -34,7 +34,8 @@ type CreateRequest struct {
 	IdleTimeout  *time.Duration         // nil: the default; zero: never
 	Retention    *time.Duration         // likewise
 	ArchiveAfter time.Duration          // stopped this long it is archived; zero: never
-	TTL          time.Duration          // from at to deletion, whatever it does; zero: never
+	TTL          time.Duration          // from at to OnExpiry, whatever it does; zero: never
+	OnExpiry     *sandbox.ExpiryAction  // nil: delete
 	SlidingTTL   time.Duration          // without a use for so long it is deleted, running or not; zero: never
 	OnIdle       *sandbox.IdleAction    // nil: stop
 	AutoDelete   *bool                  // nil: no
@@ -108,7 +109,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		err = e.core.MayMake(ctx, r.Runtime, r.diskMB) // a pool's sandbox has a disk that nothing can be written to
 	}
 	if err == nil {
-		err = e.mayIdle(ctx, r.Runtime, r.OnIdle)
+		err = e.mayPause(ctx, r.Runtime, r.OnIdle, r.OnExpiry)
 	}
 	if err == nil {
 		disks.mounts, err = e.volumes.Mounts(ctx, c.Project, r.Runtime, r.Mounts)
@@ -185,6 +186,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 	k.Clock("ttl_seconds", r.TTL)
 	k.Clock("ttl_seconds", r.SlidingTTL)
 	k.OnIdle(r.OnIdle)
+	k.OnExpiry(r.OnExpiry)
 	k.Checkpoints(r.Checkpoints)
 	if r.Runtime == "" {
 		r.Runtime = e.core.Default
@@ -253,7 +255,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
 		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(),
 		Clocks: sandbox.Clocks{
-			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
+			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,
 		},
 		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
@@ -262,6 +264,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 		s.ExpiresAt = at.Add(r.TTL)
 	}
 	update.Set(&s.OnIdle, r.OnIdle)
+	update.Set(&s.OnExpiry, r.OnExpiry)
 	update.Set(&s.AutoDelete, r.AutoDelete)
 	update.Set(&s.AutoStart, r.AutoStart)
 	update.Set(&s.AutoResume, r.AutoResume)

@@ -36,7 +36,7 @@ func TestCreate(t *testing.T) {
 			Limits: sandbox.DefaultLimits(), Env: map[string]string{"A": "1"}, Metadata: map[string]string{"team": "x"},
 			Network: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff},
 			Clocks: sandbox.Clocks{
-				IdleTimeout: sandbox.DefaultIdleTimeout, OnIdle: sandbox.IdleStop, Retention: sandbox.DefaultRetention,
+				IdleTimeout: sandbox.DefaultIdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: sandbox.DefaultRetention,
 				AutoStart: true, RetentionDefault: true, Checkpoints: sandbox.CheckpointsOff,
 			},
 			State: sandbox.Running, Revision: 2,

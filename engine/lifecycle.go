@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -33,6 +34,19 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
 	return e.verb(ctx, c, ref, stopBound+e.settings.Load().StopGrace, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.stop(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
+	})
+}
+
+// MaxGrace is the longest grace of a stop that a caller may ask for.
+const MaxGrace = 10 * time.Minute
+
+// StopWithin is Stop with a grace of the caller's, 0 to MaxGrace, in place of the server's. Zero kills at once.
+func (e *Engine) StopWithin(ctx context.Context, c access.Caller, ref string, grace time.Duration) (*sandbox.Sandbox, error) {
+	if grace < 0 || grace > MaxGrace {
+		return nil, fault.InvalidField("grace_seconds", "%s is outside 0 to %s seconds", check.Seconds(grace), check.Seconds(MaxGrace))
+	}
+	return e.verb(ctx, c, ref, stopBound+grace, e.takeToStop, func(ctx context.Context, b held) error {
+		return e.stopWithin(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", grace, nil)
 	})
 }
 
@@ -144,6 +158,10 @@ func (e *Engine) unstart(ctx context.Context, b held, inst runtime.Instance, who
 // (nil: yes) is asked in the instant in which new uses end; if it says no,
 // nothing is done.
 func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) error {
+	return e.stopWithin(ctx, b, who, cause, detail, e.settings.Load().StopGrace, may)
+}
+
+func (e *Engine) stopWithin(ctx context.Context, b held, who core.Actor, cause sandbox.Cause, detail string, grace time.Duration, may func(busy int, last activity) bool) error {
 	s := b.record.Load()
 	switch {
 	case s == nil:
@@ -158,7 +176,7 @@ func (e *Engine) stop(ctx context.Context, b held, who core.Actor, cause sandbox
 		return err
 	}
 	e.core.Checkpoint("stop.intent")
-	if err := e.takeDown(ctx, l); err != nil {
+	if err := e.takeDown(ctx, l, grace); err != nil {
 		e.release(b.entry)
 		e.later(b.entry)
 		return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be stopped now", b.id).
@@ -193,8 +211,7 @@ func (e *Engine) restart(ctx context.Context, b held, who core.Actor) error {
 
 // takeDown ends what is up, after a grace for its processes. Those of a frozen one
 // are let go on for that.
-func (e *Engine) takeDown(ctx context.Context, l *session) error {
-	grace := e.settings.Load().StopGrace
+func (e *Engine) takeDown(ctx context.Context, l *session, grace time.Duration) error {
 	if p, ok := l.inst.(runtime.Pauser); ok && l.pauses.Paused() {
 		if err := p.Resume(ctx); err != nil {
 			grace = 0
@@ -304,6 +321,11 @@ func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandb
 		return err
 	}
 	e.core.Checkpoint("delete.intent")
+	return e.removeWithdrawn(ctx, b, l, s, who)
+}
+
+// removeWithdrawn is the rest of a delete whose intent is committed: s is the record before that, l what was up.
+func (e *Engine) removeWithdrawn(ctx context.Context, b held, l *session, s *sandbox.Sandbox, who core.Actor) (err error) {
 	var inst runtime.Instance
 	if l != nil {
 		inst = l.inst

@@ -152,12 +152,12 @@ func (e *Engine) mayChange(ctx context.Context, s *sandbox.Sandbox, p update.Pat
 		return fault.New(fault.State, "auto_delete: the sandbox %s is %s already, and would be deleted at once", s.Ref(), s.State).
 			WithRemedy("start it first (start %s), or delete it", s.Ref())
 	}
-	return cmp.Or(e.mayIdle(ctx, s.Runtime, p.OnIdle), e.core.MayChangeDisk(ctx, s, p.DiskMB))
+	return cmp.Or(e.mayPause(ctx, s.Runtime, p.OnIdle, p.OnExpiry), e.core.MayChangeDisk(ctx, s, p.DiskMB))
 }
 
-// mayIdle refuses to pause idle sandboxes of a runtime that cannot.
-func (e *Engine) mayIdle(ctx context.Context, runtimeName string, a *sandbox.IdleAction) error {
-	if a == nil || *a != sandbox.IdlePause {
+// mayPause refuses clocks that pause sandboxes of a runtime that cannot.
+func (e *Engine) mayPause(ctx context.Context, runtimeName string, a *sandbox.IdleAction, x *sandbox.ExpiryAction) error {
+	if (a == nil || *a != sandbox.IdlePause) && (x == nil || *x != sandbox.ExpiryPause) {
 		return nil
 	}
 	caps, err := e.capabilities(ctx, runtimeName)

@@ -13,7 +13,8 @@ type Clocks struct {
 	Retention    time.Duration // stopped this long → deleted; zero: never
 	ArchiveAfter time.Duration // stopped this long → archived; zero: never
 	AutoDelete   bool          // deleted as soon as it is stopped, whatever stopped it
-	ExpiresAt    time.Time     // absolute: deleted then, whatever it does; zero: never
+	ExpiresAt    time.Time     // absolute: OnExpiry then, whatever it does; zero: never
+	OnExpiry     ExpiryAction
 	TTL          time.Duration // sliding: deleted when it was not used for this long, running or not; zero: never
 
 	AutoStart   bool        // a call starts or resumes it when a clock or the host took it down
@@ -30,6 +31,19 @@ const (
 	IdleStop  IdleAction = "stop"
 	IdlePause IdleAction = "pause"
 )
+
+// ExpiryAction is what happens to a sandbox at its ExpiresAt. All but the deletion spend that date: it is zero after.
+type ExpiryAction string
+
+// The actions. The empty one is to delete.
+const (
+	ExpiryDelete ExpiryAction = "delete"
+	ExpiryStop   ExpiryAction = "stop"  // what is down already stays as it is
+	ExpiryPause  ExpiryAction = "pause" // likewise what does not run
+)
+
+// Spends reports whether a sandbox outlives its ExpiresAt.
+func (a ExpiryAction) Spends() bool { return a == ExpiryStop || a == ExpiryPause }
 
 // Checkpoints says when a sandbox's disk is kept automatically.
 type Checkpoints string

@@ -3,6 +3,8 @@
 
 package sandbox
 
+import "time"
+
 // Passes reports whether what is down for this cause is meant to go on: a clock or the host took
 // it down, or a restart or an exchange of its disk, and no caller asked for that.
 func (c Cause) Passes() bool {
@@ -11,6 +13,14 @@ func (c Cause) Passes() bool {
 		return true
 	}
 	return false
+}
+
+// SpendExpiry clears the date that has brought the sandbox down, in the change that brings it there from another
+// state: until then a crash leaves the date, and what it asks for is done again.
+func (s *Sandbox) SpendExpiry(from State) {
+	if s.State != from && (s.State == Stopped || s.State == Paused) && s.StopCause == CauseTTL && s.OnExpiry.Spends() {
+		s.ExpiresAt = time.Time{}
+	}
 }
 
 // Wakes reports whether a call brings the sandbox up, which is not up: with AutoStart if its cause

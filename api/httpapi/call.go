@@ -27,7 +27,7 @@ type Call struct {
 	// Room is the memory that the answer, and a large body, hold. It is closed behind the
 	// answer.
 	Room *budget.Room
-	// Answered is called with an answer in JSON before it is sent; nil: nothing is. The bytes
+	// Answered is called with an answer in JSON, or with nil where there is none but its status, before it is sent; nil: nothing is. The bytes
 	// are its own until it returns.
 	Answered func(status int, body []byte)
 	Value    any // the coat's own

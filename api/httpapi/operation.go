@@ -77,6 +77,9 @@ func Op[In, Out any](id, pattern, summary string, status int, serve func(context
 			return err
 		}
 		if o.out == nil {
+			if c.Answered != nil {
+				c.Answered(c.Status, nil)
+			}
 			c.W.WriteHeader(c.Status)
 			return nil
 		}

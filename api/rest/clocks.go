@@ -47,6 +47,10 @@ func idleAction(sp *httpapi.Spellings, given *string) *sandbox.IdleAction {
 	return httpapi.Choice(sp, "idle_action", given, sandbox.IdleStop, sandbox.IdlePause)
 }
 
+func onExpiry(sp *httpapi.Spellings, given *string) *sandbox.ExpiryAction {
+	return httpapi.Choice(sp, "on_expiry", given, sandbox.ExpiryDelete, sandbox.ExpiryStop, sandbox.ExpiryPause)
+}
+
 func checkpoints(sp *httpapi.Spellings, given *string) *sandbox.Checkpoints {
 	return httpapi.Choice(sp, "checkpoints", given, sandbox.CheckpointsOff, sandbox.CheckpointsCommand)
 }

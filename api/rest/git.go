@@ -9,12 +9,13 @@ import (
 	"sandpit.dev/api/rest/idempotency"
 )
 
-// git returns the operations on repositories.
+// git returns the operations on repositories. What git has done is in the answer that is kept; what it makes has no record,
+// and where a crash takes the answer the second finds it in the sandbox.
 func (a *API) git() []httpapi.Operation {
 	ops := gitops.Operations(a.Git)
 	for i := range ops {
 		if ops[i].Method == "POST" {
-			ops[i] = ops[i].Extend(idempotency.Keyless("git makes what it makes in the sandbox, where the second finds it"))
+			ops[i] = ops[i].Extend(idempotency.Making())
 		}
 	}
 	return ops

@@ -95,7 +95,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 	if after := clock(sp, "archive_after_seconds", b.ArchiveAfterSeconds, 0); after != nil {
 		r.ArchiveAfter = *after
 	}
-	r.OnIdle, r.Checkpoints = idleAction(sp, b.IdleAction), checkpoints(sp, b.Checkpoints)
+	r.OnIdle, r.OnExpiry, r.Checkpoints = idleAction(sp, b.IdleAction), onExpiry(sp, b.OnExpiry), checkpoints(sp, b.Checkpoints)
 	r.AutoDelete, r.AutoStart, r.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
 	absolute, sliding := lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, false)
 	if absolute != nil {

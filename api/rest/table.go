@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/api/rest/images"
 	"sandpit.dev/api/rest/tokens"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
 )
 
@@ -49,23 +50,23 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 		idempotency.Op("updateSandbox", "PATCH /sandboxes/{id}", "Change a sandbox.", http.StatusOK, a.updateSandbox).
 			Example(v1.UpdateSandbox{IdleTimeoutSeconds: new(int64(3600))}),
 		idempotency.Op("deleteSandbox", "DELETE /sandboxes/{id}", "Delete a sandbox and all that is in it. Its snapshots that have a name stay.", http.StatusNoContent, a.deleteSandbox),
-		idempotency.Op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Start)).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.becoming(a.Sandboxes.Stop)).
-			Extend(idempotency.Keyless("twice is as once")),
+		idempotency.Op("startSandbox", "POST /sandboxes/{id}/start", "Start a stopped sandbox. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Start, sandbox.EventStarted)).
+			Extend(idempotency.Making(keyed.Change)),
+		idempotency.Op("stopSandbox", "POST /sandboxes/{id}/stop", "Stop a sandbox: its processes end, its files stay.", http.StatusOK, a.stopSandbox).
+			Extend(idempotency.Making(keyed.Change)),
 		idempotency.Op("restartSandbox", "POST /sandboxes/{id}/restart", "Stop a sandbox and start it: its processes end, its files stay. One that is stopped or paused runs after.", http.StatusOK, a.restartSandbox).
-			Extend(idempotency.Keyless("it makes nothing")),
-		idempotency.Op("resetSandbox", "POST /sandboxes/{id}/reset", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Reset)).
-			Extend(idempotency.Keyless("it makes nothing")),
-		idempotency.Op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause)).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume)).
-			Extend(idempotency.Keyless("twice is as once")),
-		idempotency.Op("archiveSandbox", "POST /sandboxes/{id}/archive", "Pack the disk of a stopped sandbox, and keep it elsewhere until a start brings it back. One that is archived is no error. It has nothing to do with GET and PUT of this path, which move files.", http.StatusOK, a.becoming(a.Sandboxes.Archive)).
-			Extend(idempotency.Keyless("twice is as once")),
+			Extend(idempotency.Making(keyed.Change)),
+		idempotency.Op("resetSandbox", "POST /sandboxes/{id}/reset", "Give a sandbox an empty disk: its processes end and its files are lost, its id and key stay.", http.StatusOK, a.becoming(a.Sandboxes.Reset, sandbox.EventRestored)).
+			Extend(idempotency.Making(keyed.Change)),
+		idempotency.Op("pauseSandbox", "POST /sandboxes/{id}/pause", "Freeze a sandbox's processes with all that they have in memory. One that is paused is no error.", http.StatusOK, a.becoming(a.Sandboxes.Pause, sandbox.EventPaused)).
+			Extend(idempotency.Making(keyed.Change)),
+		idempotency.Op("resumeSandbox", "POST /sandboxes/{id}/resume", "Let the processes of a paused sandbox go on where they were. One that runs is no error.", http.StatusOK, a.becoming(a.Sandboxes.Resume, sandbox.EventResumed)).
+			Extend(idempotency.Making(keyed.Change)),
+		idempotency.Op("archiveSandbox", "POST /sandboxes/{id}/archive", "Pack the disk of a stopped sandbox, and keep it elsewhere until a start brings it back. One that is archived is no error. It has nothing to do with GET and PUT of this path, which move files.", http.StatusOK, a.becoming(a.Sandboxes.Archive, sandbox.EventArchived)).
+			Extend(idempotency.Making(keyed.Change)),
 		idempotency.Op("rollbackSandbox", "POST /sandboxes/{id}/rollback", "Give a sandbox the disk of a snapshot: its processes end, its id and key stay.", http.StatusOK, a.rollbackSandbox).
 			Example(v1.RollbackSandbox{To: "base"}).
-			Extend(idempotency.Keyless("it makes nothing")),
+			Extend(idempotency.Making(keyed.Change)),
 		idempotency.Op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
 			Example(v1.ForkSandbox{Count: new(2)}).
 			Extend(idempotency.Making(keyed.Sandbox)),

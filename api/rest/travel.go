@@ -5,6 +5,7 @@ package rest
 
 import (
 	"context"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
@@ -18,15 +19,36 @@ import (
 )
 
 // becoming makes an operation that needs a sandbox's name and answers with what
-// it is then.
-func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox.Sandbox, error)) func(context.Context, *idempotency.Call, *byRef) (v1.Sandbox, error) {
+// it is then. Where a request with the same key is on record as having done it, by done, it is not done again.
+func (a *API) becoming(do func(context.Context, access.Caller, string) (*sandbox.Sandbox, error), done sandbox.EventType) func(context.Context, *idempotency.Call, *byRef) (v1.Sandbox, error) {
 	return func(ctx context.Context, c *idempotency.Call, in *byRef) (v1.Sandbox, error) {
+		if was, ok := c.Made(keyed.Change); ok && was.ID == string(done) {
+			do = a.Sandboxes.Get
+		}
 		s, err := do(ctx, c.Caller, in.Ref)
 		if err != nil {
 			return v1.Sandbox{}, err
 		}
 		return a.oneSandbox(ctx, c, s), nil
 	}
+}
+
+type stopSandbox struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.StopSandbox
+}
+
+func (a *API) stopSandbox(ctx context.Context, c *idempotency.Call, in *stopSandbox) (v1.Sandbox, error) {
+	stop := a.Sandboxes.Stop
+	if g := in.Body.GraceSeconds; g != nil {
+		if *g < 0 || *g > engine.MaxGrace.Seconds() {
+			return v1.Sandbox{}, fault.InvalidField("grace_seconds", "%g is outside 0 to %g", *g, engine.MaxGrace.Seconds())
+		}
+		stop = func(ctx context.Context, who access.Caller, ref string) (*sandbox.Sandbox, error) {
+			return a.Sandboxes.StopWithin(ctx, who, ref, time.Duration(*g*float64(time.Second)))
+		}
+	}
+	return a.becoming(stop, sandbox.EventStopped)(ctx, c, &byRef{in.Ref})
 }
 
 type restartSandbox struct {
@@ -39,7 +61,7 @@ func (a *API) restartSandbox(ctx context.Context, c *idempotency.Call, in *resta
 		return v1.Sandbox{}, fault.InvalidField("keep_disk", "is false, but a restart keeps the disk").
 			WithRemedy("for an empty disk: POST /v1/sandboxes/%s/reset", in.Ref)
 	}
-	return a.becoming(a.Sandboxes.Restart)(ctx, c, &byRef{in.Ref})
+	return a.becoming(a.Sandboxes.Restart, sandbox.EventStarted)(ctx, c, &byRef{in.Ref})
 }
 
 type rollbackSandbox struct {
@@ -52,11 +74,9 @@ func (a *API) rollbackSandbox(ctx context.Context, c *idempotency.Call, in *roll
 		return v1.Sandbox{}, fault.InvalidField("to", "is missing").
 			WithRemedy("name a snapshot (GET /v1/sandboxes/%s/snapshots lists them), or send base for the image", in.Ref)
 	}
-	s, err := a.Snapshots.Rollback(ctx, c.Caller, in.Ref, in.Body.To)
-	if err != nil {
-		return v1.Sandbox{}, err
-	}
-	return a.oneSandbox(ctx, c, s), nil
+	return a.becoming(func(ctx context.Context, who access.Caller, ref string) (*sandbox.Sandbox, error) {
+		return a.Snapshots.Rollback(ctx, who, ref, in.Body.To)
+	}, sandbox.EventRestored)(ctx, c, &byRef{in.Ref})
 }
 
 type forkSandbox struct {

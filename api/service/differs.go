@@ -38,6 +38,7 @@ func Differs(r *engine.CreateRequest, s *sandbox.Sandbox) []string {
 	add("retention_seconds", other(r.Retention, s.Retention))
 	add("archive_after_seconds", r.ArchiveAfter != 0 && r.ArchiveAfter != s.ArchiveAfter)
 	add("ttl_seconds", r.TTL != 0 && s.ExpiresAt.IsZero() || r.SlidingTTL != 0 && r.SlidingTTL != s.TTL)
+	add("on_expiry", other(r.OnExpiry, s.OnExpiry))
 	add("auto_delete", other(r.AutoDelete, s.AutoDelete))
 	add("auto_start", other(r.AutoStart, s.AutoStart))
 	add("auto_resume", other(r.AutoResume, s.AutoResume))

@@ -5,6 +5,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
@@ -21,6 +22,8 @@ type Sandboxes interface {
 	Update(ctx context.Context, c access.Caller, ref string, p update.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	// StopWithin is Stop with a grace of the caller's; zero: at once.
+	StopWithin(ctx context.Context, c access.Caller, ref string, grace time.Duration) (*sandbox.Sandbox, error)
 	Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	// Restart ends a sandbox's processes and starts it again on its disk.

@@ -45,7 +45,8 @@ type Sandbox struct {
 	RetentionSeconds    int64      `json:"retention_seconds" jsonschema:"stopped or paused this long and it is deleted; 0: never"`
 	ArchiveAfterSeconds int64      `json:"archive_after_seconds" jsonschema:"stopped this long and it is archived; 0: never"`
 	AutoDelete          bool       `json:"auto_delete" jsonschema:"deleted as soon as it is stopped"`
-	ExpiresAt           *time.Time `json:"expires_at" jsonschema:"deleted then, whatever it does; null: never"`
+	ExpiresAt           *time.Time `json:"expires_at" jsonschema:"on_expiry is done then, whatever it does; null: never, or it was done, and is not done again"`
+	OnExpiry            string     `json:"on_expiry" jsonschema:"delete, stop or pause"`
 	TTLSeconds          *int64     `json:"ttl_seconds" jsonschema:"deleted when it was not used for this long; null: never"`
 	TTLMode             *string    `json:"ttl_mode" jsonschema:"sliding where ttl_seconds holds, else absolute where expires_at does, else null"`
 	AutoStart           bool       `json:"auto_start" jsonschema:"a call starts or resumes it when a clock or the host took it down"`
@@ -124,7 +125,8 @@ type CreateSandbox struct {
 	RetentionSeconds    *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
 	ArchiveAfterSeconds *int64  `json:"archive_after_seconds,omitempty" jsonschema:"stopped this long and it is archived: packed, and kept elsewhere until a start brings it back; 0 (the default): never; at most 31622400"`
 	AutoDelete          *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
-	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long after its creation, whatever it does: 10 to 31622400"`
+	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"on_expiry is done this long after its creation, whatever it does: 10 to 31622400"`
+	OnExpiry            *string `json:"on_expiry,omitempty" jsonschema:"what is done then: delete (the default), stop or pause; with stop and pause it has no time to live after"`
 	TTLSeconds          *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
 	TTLMode             *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
 	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
@@ -164,7 +166,8 @@ type UpdateSandbox struct {
 	RetentionSeconds    *int64  `json:"retention_seconds,omitempty" jsonschema:"stopped or paused this long and it is deleted; 0: never; at most 31622400"`
 	ArchiveAfterSeconds *int64  `json:"archive_after_seconds,omitempty" jsonschema:"stopped this long and it is archived: packed, and kept elsewhere until a start brings it back; 0 (the default): never; at most 31622400"`
 	AutoDelete          *bool   `json:"auto_delete,omitempty" jsonschema:"delete it as soon as it is stopped, whatever stopped it"`
-	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"deleted this long from now: 10 to 31622400; 0: never"`
+	TimeoutSeconds      *int64  `json:"timeout_seconds,omitempty" jsonschema:"on_expiry is done this long from now: 10 to 31622400; 0: never"`
+	OnExpiry            *string `json:"on_expiry,omitempty" jsonschema:"what is done then: delete, stop or pause; with stop and pause it has no time to live after"`
 	TTLSeconds          *int64  `json:"ttl_seconds,omitempty" jsonschema:"the same as timeout_seconds, unless ttl_mode is sliding"`
 	TTLMode             *string `json:"ttl_mode,omitempty" jsonschema:"what ttl_seconds means: absolute (the default), or sliding: deleted when it was not used for so long, running or not; a sandbox may have a clock of each"`
 	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
@@ -172,6 +175,11 @@ type UpdateSandbox struct {
 	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
 
 	ExtendTo *time.Time `json:"extend_to,omitempty" jsonschema:"moves expires_at later, and never earlier; one that never expires stays so"`
+}
+
+// StopSandbox is how a sandbox is stopped.
+type StopSandbox struct {
+	GraceSeconds *float64 `json:"grace_seconds,omitempty" jsonschema:"how long its processes may take to end by themselves after SIGTERM, 0 to 600; 0: they are killed at once; left out: the server's own, 5 as shipped"`
 }
 
 // SandboxPage is one page of a listing, newest first unless asked otherwise.

@@ -83,7 +83,7 @@ func (m *making) request() v1.CreateSandbox {
 		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.Policy(m.network),
 		IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
-		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
+		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(), OnExpiry: k.OnExpiry.Value(),
 		AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 	}
 }

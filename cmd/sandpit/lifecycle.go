@@ -37,7 +37,20 @@ func verb(a *app.App, c *cobra.Command, do func(cl *client.Client, ctx context.C
 }
 
 func newStop(a *app.App) *cobra.Command {
-	return verb(a, &cobra.Command{Use: "stop SANDBOX...", Short: "Stop sandboxes: their processes end, their files stay"}, (*client.Client).Stop)
+	c := &cobra.Command{
+		Use:   "stop [flags] SANDBOX...",
+		Short: "Stop sandboxes: their processes end, their files stay",
+		Example: `  sandpit stop web
+  sandpit stop web --grace 0s
+  sandpit stop database --grace 2m`,
+	}
+	grace := c.Flags().Duration("grace", 0, "how long their processes may take to end by themselves (30s), at most 10m; 0s: they are killed at once; left out: the server's own")
+	return verb(a, c, func(cl *client.Client, ctx context.Context, ref string) (*v1.Sandbox, error) {
+		if !c.Flags().Changed("grace") {
+			return cl.Stop(ctx, ref)
+		}
+		return cl.StopWithin(ctx, ref, *grace)
+	})
 }
 
 func newArchive(a *app.App) *cobra.Command {

@@ -74,7 +74,7 @@ stopped. A memory limit under what is in use is refused.`,
 			Size: flags.Given(f, "size", *size), CPUCores: flags.Given(f, "cpu", *cpu), MemoryMB: memory.Value(), DiskMB: disk.Value(), Pids: flags.Given(f, "pids", *pids),
 			Env: env.Value(), EnvSet: envSet.Value(), EnvUnset: *envUnset, Metadata: labels.Value(), Volumes: volumes,
 			IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
-			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(),
+			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(), OnExpiry: k.OnExpiry.Value(),
 			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
 		}
 		if f.Changed("extend") {

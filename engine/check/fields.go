@@ -91,6 +91,13 @@ func (k *Fields) OnIdle(a *sandbox.IdleAction) {
 	}
 }
 
+// OnExpiry checks what is to become of a sandbox when it expires; nil is fine.
+func (k *Fields) OnExpiry(a *sandbox.ExpiryAction) {
+	if a != nil && *a != sandbox.ExpiryDelete && !a.Spends() {
+		k.Bad("on_expiry", "%q is neither %q, %q nor %q", sandbox.Clip(string(*a), 40), sandbox.ExpiryDelete, sandbox.ExpiryStop, sandbox.ExpiryPause)
+	}
+}
+
 // Checkpoints checks when snapshots are to be taken by themselves; nil is fine.
 func (k *Fields) Checkpoints(c *sandbox.Checkpoints) {
 	if c != nil && *c != sandbox.CheckpointsOff && *c != sandbox.CheckpointsCommand {

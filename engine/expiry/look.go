@@ -29,6 +29,8 @@ const (
 	Delete
 	DeleteStopped // for being stopped, see [sandbox.Sandbox.DeletesItself]
 	Idle          // what OnIdle says
+	Expire        // what OnExpiry says, which is not to delete
+	Spend         // nothing but to clear ExpiresAt: it came while the sandbox was as it was to become, or further down
 )
 
 // Due is what a clock that has struck asks for.
@@ -45,8 +47,7 @@ func (l Look) Due() Due {
 	due := func(after time.Duration, since time.Time) bool { return after > 0 && !l.Now.Before(since.Add(after)) }
 	switch {
 	case !s.ExpiresAt.IsZero() && !l.Now.Before(s.ExpiresAt):
-		return Due{Action: Delete, Cause: sandbox.CauseTTL, Detail: fmt.Sprintf("its time to live passed at %s (expires_at); %s",
-			s.ExpiresAt.UTC().Format(time.RFC3339), l.words())}
+		return l.expired()
 	case due(s.TTL, used) && l.Busy == 0:
 		return Due{Action: Delete, Cause: sandbox.CauseTTL, Unused: true,
 			Detail: fmt.Sprintf("it was not used for %s s (ttl); %s", check.Seconds(s.TTL), l.words())}
@@ -60,6 +61,21 @@ func (l Look) Due() Due {
 			Detail: fmt.Sprintf("it was idle for %s s (idle_timeout); %s", check.Seconds(s.IdleTimeout), l.words())}
 	}
 	return Due{}
+}
+
+// expired is what the date that has passed asks for.
+func (l Look) expired() Due {
+	s := l.Record
+	d := Due{Action: Delete, Cause: sandbox.CauseTTL, Detail: fmt.Sprintf("its time to live passed at %s (expires_at); %s", s.ExpiresAt.UTC().Format(time.RFC3339), l.words())}
+	up := s.State == sandbox.Running || s.State == sandbox.Paused && s.OnExpiry == sandbox.ExpiryStop
+	switch {
+	case s.OnExpiry.Spends() && up:
+		d.Action = Expire
+	case s.OnExpiry.Spends():
+		d.Action = Spend
+		d.Detail = fmt.Sprintf("its time to live passed at %s (expires_at) while it was %s: nothing was to be done", s.ExpiresAt.UTC().Format(time.RFC3339), s.State)
+	}
+	return d
 }
 
 // Since is from when idleness counts: from the last use, or the last start; and not from before

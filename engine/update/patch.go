@@ -32,6 +32,7 @@ type Patch struct {
 	TTL          *time.Duration // from at; zero: never. At most one of it and
 	ExpiresAt    *time.Time     // the same as a time; zero: never
 	ExtendTo     *time.Time     // not before then; it moves ExpiresAt later, and never earlier
+	OnExpiry     *sandbox.ExpiryAction
 	SlidingTTL   *time.Duration // without a use; zero: never
 	AutoStart    *bool
 	AutoResume   *bool
@@ -94,6 +95,7 @@ func (p Patch) Check(at time.Time, least, most sandbox.Limits) error {
 		}
 	}
 	k.OnIdle(p.OnIdle)
+	k.OnExpiry(p.OnExpiry)
 	k.Checkpoints(p.Checkpoints)
 	if p.ExpiresAt != nil && !p.ExpiresAt.IsZero() {
 		switch d := p.ExpiresAt.Sub(at); {
@@ -191,6 +193,7 @@ func (p Patch) Fields(s *sandbox.Sandbox) []string {
 		{"auto_delete", differs(p.AutoDelete, s.AutoDelete)},
 		{"ttl_seconds", p.TTL != nil || differs(p.SlidingTTL, s.TTL)},
 		{"expires_at", p.ExpiresAt != nil && !p.ExpiresAt.Equal(s.ExpiresAt)},
+		{"on_expiry", differs(p.OnExpiry, s.OnExpiry)},
 		{"auto_start", differs(p.AutoStart, s.AutoStart)},
 		{"auto_resume", differs(p.AutoResume, s.AutoResume)},
 		{"checkpoints", differs(p.Checkpoints, s.Checkpoints)},
@@ -240,6 +243,7 @@ func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
 	Set(&s.ArchiveAfter, p.ArchiveAfter)
 	Set(&s.AutoDelete, p.AutoDelete)
 	Set(&s.ExpiresAt, p.ExpiresAt)
+	Set(&s.OnExpiry, p.OnExpiry)
 	Set(&s.Clocks.TTL, p.SlidingTTL)
 	Set(&s.AutoStart, p.AutoStart)
 	Set(&s.AutoResume, p.AutoResume)

@@ -24,6 +24,8 @@ const (
 	Run      Kind = "run"
 	Context  Kind = "context" // of code, or a shell
 	Token    Kind = "token"
+	// Change is a change of a sandbox that a verb has done: its ID is the type of the event that tells of it.
+	Change Kind = "change"
 )
 
 // Thing is something that a request made.

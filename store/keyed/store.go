@@ -139,6 +139,10 @@ type notingEvents struct {
 // Append notes the intent of a command; kernels of code are not results of a request.
 func (q notingEvents) Append(e *sandbox.Event) error {
 	err := q.Events.Append(e)
+	switch e.Type {
+	case sandbox.EventStarted, sandbox.EventStopped, sandbox.EventPaused, sandbox.EventResumed, sandbox.EventRestored, sandbox.EventArchived:
+		return q.n.add(err, Change, string(e.Type), e.Sandbox)
+	}
 	if e.Done || e.ProcessID == "" || e.Type == sandbox.EventContext {
 		return err
 	}

@@ -71,7 +71,7 @@ func TestUpgrade(t *testing.T) {
 			Env:    map[string]string{"A": "1"}, Metadata: map[string]string{"owner": "alice"},
 			Network: sandbox.NetworkPolicy{Mode: sandbox.NetworkOff},
 			Clocks: sandbox.Clocks{
-				IdleTimeout: time.Minute, OnIdle: sandbox.IdleStop, Retention: time.Hour, AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
+				IdleTimeout: time.Minute, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: time.Hour, AutoStart: true, Checkpoints: sandbox.CheckpointsOff,
 			},
 			State: sandbox.Stopped, Handle: []byte{0, 1, 255},
 			CreatedAt: at(1), UpdatedAt: at(2), StartedAt: at(3), StoppedAt: at(3.5), LastActivity: at(4),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -95,7 +96,7 @@ func serveKeyed(keys *keyed.Keys, o *httpapi.Operation, how Keying, c *Call, val
 	defer k.End()
 	if p := k.Prior(); p != nil {
 		c.W.Header().Set(v1.IdempotentReplayed, "true")
-		if p.Answer != nil && !how.rebuilds {
+		if (p.Answer != nil || p.Status == http.StatusNoContent) && !how.rebuilds {
 			c.replay(p.Status, p.Header, p.Answer)
 			return nil
 		}
@@ -161,6 +162,10 @@ func (c *Call) replay(status int, header string, body []byte) {
 		c.W.Header().Set(name, value)
 	}
 	c.Status = status
+	if status == http.StatusNoContent {
+		c.W.WriteHeader(status)
+		return
+	}
 	c.Send(body)
 }
 

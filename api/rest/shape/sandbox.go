@@ -24,7 +24,7 @@ func Sandbox(s *sandbox.Sandbox) v1.Sandbox {
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: MapOrEmpty(s.Metadata),
 		Volumes: mountsOf(s.Mounts), Skills: Installed(s.Skills), Template: madeOf(s), ParentSnapshot: TextOrNull(string(s.Parent)), ForkedFrom: TextOrNull(string(s.ForkedFrom)),
 		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
-		RetentionSeconds: int64(s.Retention / time.Second), ArchiveAfterSeconds: int64(s.ArchiveAfter / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: TimeOrNull(s.ExpiresAt),
+		RetentionSeconds: int64(s.Retention / time.Second), ArchiveAfterSeconds: int64(s.ArchiveAfter / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: TimeOrNull(s.ExpiresAt), OnExpiry: string(s.OnExpiry),
 		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: TimeOrNull(s.StartedAt),
 		LastActivityAt: TimeOrNull(s.LastActivity), UnresponsiveSince: TimeOrNull(s.UnresponsiveSince), StoppedAt: TimeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),

@@ -349,7 +349,7 @@ func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		}
 		line += fmt.Sprintf(" · %s · %s CPU, %d MiB · last used %s", s.Image, toolset.Decimal(s.Limits.CPU), s.Limits.MemoryMB, sh.LastUsedAt)
 		if sh.ExpiresAt != "" {
-			line += " · deleted at " + sh.ExpiresAt
+			line += " · " + sh.ends()
 		}
 		if sh.networkShape != nil {
 			line += " · " + sh.networkText()

@@ -36,6 +36,7 @@ type shape struct {
 	IdleMinutes float64 `json:"idle_minutes,omitempty"`
 	IdleAction  string  `json:"idle_action,omitempty"` // where it is not to stop
 	ExpiresAt   string  `json:"expires_at,omitempty"`
+	OnExpiry    string  `json:"on_expiry,omitempty"` // where it is not to delete
 	CreatedAt   string  `json:"created_at"`
 	LastUsedAt  string  `json:"last_used_at,omitempty"`
 
@@ -168,6 +169,9 @@ func shapeOf(s *sandbox.Sandbox) shape {
 	if s.OnIdle == sandbox.IdlePause && s.IdleTimeout > 0 {
 		out.IdleAction = string(s.OnIdle)
 	}
+	if s.OnExpiry.Spends() && !s.ExpiresAt.IsZero() {
+		out.OnExpiry = string(s.OnExpiry)
+	}
 	if s.AskedImage != s.Image {
 		out.AskedImage = s.AskedImage
 	}
@@ -177,10 +181,21 @@ func shapeOf(s *sandbox.Sandbox) shape {
 	return out
 }
 
+// ends says what becomes of it at the time at which it expires.
+func (s *shape) ends() string {
+	switch s.OnExpiry {
+	case string(sandbox.ExpiryStop):
+		return "stopped at " + s.ExpiresAt
+	case string(sandbox.ExpiryPause):
+		return "paused at " + s.ExpiresAt
+	}
+	return "deleted at " + s.ExpiresAt
+}
+
 func (s *shape) lines() []string {
 	life := "until it is deleted"
 	if s.ExpiresAt != "" {
-		life = "deleted at " + s.ExpiresAt
+		life = s.ends()
 	}
 	if s.IdleMinutes > 0 {
 		becomes := "stops after %s idle minutes and starts again when used"

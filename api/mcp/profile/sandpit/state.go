@@ -136,6 +136,7 @@ func updateSandbox() toolset.Tool {
 			paramVolumes("Replaces what it mounts, as in create_sandbox; empty: nothing. It must be stopped."),
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "ttl_seconds", About: "Delete it so long from now; 0: never.", Aliases: []string{"ttl"}},
 			{Name: "extend_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "extend_to", About: "Delete it no earlier than that."},
+			{Name: "on_expiry", Kind: toolset.Text, Enum: []string{string(sandbox.ExpiryDelete), string(sandbox.ExpiryStop), string(sandbox.ExpiryPause)}, About: "What is done then; as made: delete."},
 			{Name: "unused_ttl_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, About: "Delete it when unused for so long; 0: never."},
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long; 0: never."},
 			{Name: "idle_action", Kind: toolset.Text, Enum: []string{string(sandbox.IdleStop), string(sandbox.IdlePause)}, About: "What is done then."},
@@ -195,6 +196,7 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "auto_start", &p.AutoStart, yes)
 	given(a, "auto_resume", &p.AutoResume, yes)
 	given(a, "idle_action", &p.OnIdle, func(n string) sandbox.IdleAction { return sandbox.IdleAction(a.Text(n)) })
+	given(a, "on_expiry", &p.OnExpiry, func(n string) sandbox.ExpiryAction { return sandbox.ExpiryAction(a.Text(n)) })
 	given(a, "checkpoints", &p.Checkpoints, func(n string) sandbox.Checkpoints { return sandbox.Checkpoints(a.Text(n)) })
 	given(a, "env", &p.Env, a.Env)
 	if a.Has("env_set") {
