@@ -157,6 +157,20 @@ func (c *Client) Fork(ctx context.Context, ref string, r v1.ForkSandbox) ([]v1.S
 	return out.Items, nil
 }
 
+// Promote has a fork take the place of the sandbox that it was forked from: the parent's key, labels, clocks, volumes
+// and snapshots are the fork's from then on, what the parent was is a snapshot of it with the name (empty: none), and the parent is deleted.
+func (c *Client) Promote(ctx context.Context, ref, name string) (*v1.Sandbox, error) {
+	var r v1.PromoteSandbox
+	if name != "" {
+		r.Name = &name
+	}
+	s := new(v1.Sandbox)
+	if _, err := c.begin(ctx, request{method: "POST", path: of(ref, "/promote"), body: r}, s); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 // DiffOptions select what to compare. The zero value compares a sandbox as it is with its image.
 type DiffOptions struct {
 	From  string // a snapshot, or "base": the image; empty: base

@@ -54,6 +54,13 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 		err = e.ExportSnapshot(ctx, alice, "box", "x", &archive)
 	case "delete of the sandbox":
 		_, err = e.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{})
+	case "promote":
+		if _, err = e.Fork(ctx, alice, "box", engine.ForkRequest{Key: "fork"}); err == nil {
+			_, err = e.Exec(ctx, alice, "fork", engine.ExecRequest{Shell: "echo three > file"}, nil)
+		}
+		if err == nil {
+			err = e.Recorded(ctx)
+		}
 	case "delete of a volume":
 		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "checkpoint":
@@ -76,6 +83,8 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 		_, err = e.Reset(ctx, alice, "box")
 	case "fork":
 		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{Count: 3})
+	case "promote":
+		_, err = e.Promote(ctx, alice, "fork", engine.PromoteRequest{Name: "before"})
 	case "fork at once":
 		_, err = e.Fork(ctx, alice, "box", engine.ForkRequest{})
 	case "create":

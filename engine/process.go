@@ -136,7 +136,11 @@ func (e *Engine) peekInto(ctx context.Context, c access.Caller, ref string, may 
 	// What runs and cannot be held is of an earlier server, or a verb is at it.
 	if s := b.record.Load(); l == nil && s != nil && (may(s) || s.State == sandbox.Running) {
 		if err := e.wake(ctx, b, core.ActorOf(c), may); err != nil {
+			again := e.passedOn(c, ref, b)
 			e.release(b)
+			if again {
+				return e.peekInto(ctx, c, ref, may)
+			}
 			return nil, err
 		}
 		l = b.hold(e.now(), actCall)

@@ -16,16 +16,22 @@ import (
 // Get returns a sandbox. It counts as a use: whoever asks for a sandbox by name
 // is about to work with it.
 func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	b, err := e.visit(ctx, c, access.SandboxesRead, ref)
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		b, err := e.visit(ctx, c, access.SandboxesRead, ref)
+		if err != nil {
+			return nil, err
+		}
+		b.touch(e.now(), actCall)
+		var s *sandbox.Sandbox
+		if err = e.outcomes.Wait(ctx, b); err == nil {
+			s, err = b.current()
+		}
+		again := tries < upTries && e.passedOn(c, ref, b)
+		e.leave(b)
+		if !again {
+			return s, err
+		}
 	}
-	defer e.leave(b)
-	b.touch(e.now(), actCall)
-	if err := e.outcomes.Wait(ctx, b); err != nil {
-		return nil, err
-	}
-	return b.current()
 }
 
 // Page is one page of sandboxes.

@@ -53,10 +53,26 @@ func (e *Engine) leave(b *entry) {
 	e.group.Leave()
 }
 
-func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, error) {
+func (e *Engine) findKey(ctx context.Context, project, key string) (b *entry, err error) {
 	if sandbox.CheckKey("sandbox", key) != nil {
 		return nil, core.NoSandbox(key)
 	}
+	for range upTries {
+		var id sandbox.ID
+		if b, id, err = e.findKeyOnce(ctx, project, key); !fault.Is(err, fault.NotFound) {
+			return b, err
+		}
+		e.mu.Lock()
+		now, ok := e.names[name{project, key}]
+		e.mu.Unlock()
+		if !ok || now == id {
+			return nil, err
+		}
+	} // it passes to another just now
+	return nil, err
+}
+
+func (e *Engine) findKeyOnce(ctx context.Context, project, key string) (b *entry, id sandbox.ID, err error) {
 	e.mu.Lock()
 	id, ok := e.names[name{project, key}]
 	e.mu.Unlock()
@@ -69,25 +85,25 @@ func (e *Engine) findKey(ctx context.Context, project, key string) (*entry, erro
 			return err
 		})
 		if fault.Is(err, fault.NotFound) {
-			return nil, core.NoSandbox(key)
+			return nil, id, core.NoSandbox(key)
 		}
 		if err != nil {
-			return nil, err
+			return nil, id, err
 		}
 	}
-	b, err := e.acquire(ctx, id)
+	b, err = e.acquire(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return nil, core.NoSandbox(key)
+		return nil, id, core.NoSandbox(key)
 	}
 	if err != nil {
-		return nil, err
+		return nil, id, err
 	}
 	// It may have been deleted, and the key given to another, since we looked.
 	if s := b.record.Load(); s == nil || s.Project != project || s.Key != key {
 		e.release(b)
-		return nil, core.NoSandbox(key)
+		return nil, id, core.NoSandbox(key)
 	}
-	return b, nil
+	return b, id, nil
 }
 
 // take takes the turn of an entry, and finishes what an earlier verb had to leave.
@@ -165,14 +181,24 @@ func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
 // record after it. take takes the turn: e.take, or one of its kin. do finds the record
 // reconciled, unless take does without: Running and up, Paused, Stopped or Failed.
 func (e *Engine) verb(ctx context.Context, c access.Caller, ref string, bound time.Duration, take func(context.Context, *entry) (held, error), do func(context.Context, held) error) (*sandbox.Sandbox, error) {
-	b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		b, err := e.visit(ctx, c, access.SandboxesWrite, ref)
+		if err != nil {
+			return nil, err
+		}
+		after, err := e.verbOn(ctx, b, ref, bound, take, do)
+		again := err != nil && tries < upTries && e.passedOn(c, ref, b)
+		e.leave(b)
+		if !again {
+			return after, err
+		}
 	}
-	defer e.leave(b)
+}
+
+func (e *Engine) verbOn(ctx context.Context, b *entry, ref string, bound time.Duration, take func(context.Context, *entry) (held, error), do func(context.Context, held) error) (*sandbox.Sandbox, error) {
 	b.touch(e.now(), actCall)
 	var after *sandbox.Sandbox
-	err = e.turnWork(ctx, b, bound, take, func(ctx context.Context, b held) error {
+	err := e.turnWork(ctx, b, bound, take, func(ctx context.Context, b held) error {
 		before := b.record.Load()
 		if before == nil {
 			return core.NoSandbox(ref)

@@ -73,10 +73,16 @@ func (e *Engine) reach(ctx context.Context, c access.Caller, ref, what string, m
 		return nil, err
 	}
 	for range upTries {
+		if e.passedOn(c, ref, b) {
+			e.release(b)
+			if b, err = e.find(ctx, c, ref); err != nil {
+				return nil, err
+			}
+		}
 		if l := b.hold(e.now(), what); l != nil {
 			return &Use{e, b, l, core.ActorOf(c), what}, nil
 		}
-		if err = e.wake(ctx, b, core.ActorOf(c), may); err != nil {
+		if err = e.wake(ctx, b, core.ActorOf(c), may); err != nil && !e.passedOn(c, ref, b) {
 			e.release(b)
 			return nil, err
 		}

@@ -20,5 +20,6 @@ const (
 	CauseUser    Cause = "user"    // a caller asked for it
 	CauseRetain  Cause = "retention"
 	CauseRestore Cause = "restore" // its disk was exchanged under it
+	CausePromote Cause = "promote" // its fork took its place
 	CauseRestart Cause = "restart" // a caller asked for a restart, and it is not up again yet
 )

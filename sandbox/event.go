@@ -23,6 +23,7 @@ const (
 	EventPrepared   EventType = "sandbox.prepared"   // made ahead, for the next create
 	EventArchived   EventType = "sandbox.archived"   // its disk was packed, and left the fast store
 	EventUnarchived EventType = "sandbox.unarchived" // its disk is there again, and it is stopped
+	EventPromoted   EventType = "sandbox.promoted"   // it took the place of the sandbox that it was forked from
 	EventUpdated    EventType = "sandbox.updated"
 	EventDeleted    EventType = "sandbox.deleted"
 	EventExec       EventType = "exec"

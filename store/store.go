@@ -135,6 +135,8 @@ type Snapshots interface {
 	// Update replaces Name, State, SizeBytes and Detail; fault.NotFound if the snapshot does not
 	// exist, fault.Exists for a taken name.
 	Update(s *sandbox.Snapshot) error
+	// Move makes all snapshots of a sandbox those of another; fault.Exists where both have one of the same name.
+	Move(from, to sandbox.ID) error
 	Delete(id sandbox.ID) error // fault.NotFound if it does not exist
 }
 

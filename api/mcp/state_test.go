@@ -119,6 +119,22 @@ func TestASnapshotIsDeletedByItsIdWithoutItsSandbox(t *testing.T) {
 	}
 }
 
+func TestPromoteSandbox(t *testing.T) {
+	t.Parallel()
+	h := openWith(t, toolset.GroupState, toolset.GroupManage)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	ok(t, s, "run_command", arguments{"sandbox": "box", "command": "echo parent > a"})
+	ok(t, s, "fork_sandbox", arguments{"sandbox": "box", "name": "copy"})
+	ok(t, s, "run_command", arguments{"sandbox": "copy", "command": "echo copy > a"})
+	wantParts(t, ok(t, s, "promote_sandbox", arguments{"sandbox": "copy", "snapshot": "before"}), "sandbox box is ", "rollback_sandbox brings that back")
+	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "cat a"}), "copy")
+	ok(t, s, "rollback_sandbox", arguments{"sandbox": "box", "to": "before"})
+	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "cat a"}), "parent")
+	h.wrong(t, "promote_sandbox", arguments{"sandbox": "box"}, "error (not_found)")
+	h.wrong(t, "promote_sandbox", arguments{}, "argument sandbox")
+}
+
 func TestForkSandbox(t *testing.T) {
 	t.Parallel()
 	h := openWith(t, toolset.GroupState)

@@ -33,6 +33,7 @@ func keyedVerbs() []keyedVerb {
 		{id: "resetSandbox", path: "/reset", event: "sandbox.restored"},
 		{id: "pauseSandbox", path: "/pause", event: "sandbox.paused"},
 		{id: "resumeSandbox", path: "/resume", before: "/pause", event: "sandbox.resumed"},
+		{id: "promoteSandbox", path: "/promote", before: "/fork", body: object{"name": "n"}, other: object{"name": "m"}, event: "sandbox.promoted"},
 		{id: "rollbackSandbox", path: "/rollback", body: object{"to": "base"}, other: object{"to": "other"}, event: "sandbox.restored"},
 	}
 }
@@ -55,7 +56,10 @@ func TestAVerbWithAKeyIsDoneOnce(t *testing.T) {
 				h := open(t)
 				box := h.create().ID
 				at := "/v1/sandboxes/" + box
-				if v.before != "" {
+				if v.before == "/fork" { // what is promoted is the fork
+					box = want[v1.SandboxList](h, 201, "POST", at+v.before, nil).Items[0].ID
+					at = "/v1/sandboxes/" + box
+				} else if v.before != "" {
 					want[v1.Sandbox](h, 200, "POST", at+v.before, nil)
 				}
 				on := func() *house {

@@ -157,6 +157,7 @@ func TestDocument(t *testing.T) {
 		want[any](h, 201, "POST", "/v1/projects", object{"name": "example"})
 		named := strings.NewReplacer("{template}", "listed", "{id}", s.ID, "{pid}", deaf.ProcessID, "{name}", "example", "{secret}", "EXAMPLE", "{user_id}", "example")
 		other := strings.NewReplacer("{id}", h.create().ID)
+		fork := strings.NewReplacer("{id}", want[v1.SandboxList](h, 201, "POST", "/v1/sandboxes/"+h.create().ID+"/fork", nil).Items[0].ID)
 		token := strings.NewReplacer("{id}", want[v1.CreatedToken](h, 201, "POST", "/v1/tokens", object{"name": "example"}).ID)
 		n := 0
 		for path, calls := range doc.Paths {
@@ -170,6 +171,9 @@ func TestDocument(t *testing.T) {
 					target := named.Replace(path)
 					if strings.HasSuffix(path, "/rollback") { // which ends processes
 						target = other.Replace(path)
+					}
+					if strings.HasSuffix(path, "/promote") { // which needs a fork
+						target = fork.Replace(path)
 					}
 					if strings.HasPrefix(path, "/tokens/") {
 						target = token.Replace(path)

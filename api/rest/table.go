@@ -70,6 +70,9 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 		idempotency.Op("forkSandbox", "POST /sandboxes/{id}/fork", "Make running copies of a sandbox, as it is now or as it was: all of them or none.", http.StatusCreated, a.forkSandbox).
 			Example(v1.ForkSandbox{Count: new(2)}).
 			Extend(idempotency.Making(keyed.Sandbox)),
+		idempotency.Op("promoteSandbox", "POST /sandboxes/{id}/promote", "Have a fork take the place of the sandbox that it was forked from, in one step: its key, labels, clocks, volumes and snapshots are the fork's from then on, what it was is one snapshot more, and it is deleted. Who calls by the key is never without a sandbox.", http.StatusOK, a.promoteSandbox).
+			Example(v1.PromoteSandbox{Name: new("before")}).
+			Extend(idempotency.Making(keyed.Change)),
 		idempotency.Op("diffSandbox", "GET /sandboxes/{id}/diff", "What changed of a sandbox's disk between two points in time.", http.StatusOK, a.diffSandbox),
 		idempotency.Op("listActivity", "GET /sandboxes/{id}/activity", "What happened to a sandbox, newest first.", http.StatusOK, a.listActivity),
 

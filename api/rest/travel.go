@@ -130,6 +130,26 @@ func (a *API) forkSandbox(ctx context.Context, c *idempotency.Call, in *forkSand
 	return out, nil
 }
 
+type promoteSandbox struct {
+	Ref  string `path:"id" doc:"the fork's id or key"`
+	Body v1.PromoteSandbox
+}
+
+func (a *API) promoteSandbox(ctx context.Context, c *idempotency.Call, in *promoteSandbox) (v1.Sandbox, error) {
+	r := engine.PromoteRequest{Name: httpapi.Given(in.Body.Name)}
+	if in.Body.Name != nil {
+		if err := sandbox.CheckSnapshotName("name", r.Name); err != nil {
+			return v1.Sandbox{}, err
+		}
+	}
+	if was, ok := c.Made(keyed.Change); ok && was.ID == string(sandbox.EventPromoted) {
+		in.Ref = string(was.Sandbox) // the fork's own key is no more
+	}
+	return a.becoming(func(ctx context.Context, who access.Caller, ref string) (*sandbox.Sandbox, error) {
+		return a.Snapshots.Promote(ctx, who, ref, r)
+	}, sandbox.EventPromoted)(ctx, c, &byRef{in.Ref})
+}
+
 type diffSandbox struct {
 	Ref   string  `path:"id" doc:"the sandbox's id or key"`
 	From  *string `query:"from" doc:"the name of one of its snapshots, also as SANDBOX/NAME, the id of any, or base (the default): the image"`

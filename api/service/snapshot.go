@@ -26,5 +26,7 @@ type Snapshots interface {
 	Rollback(ctx context.Context, c access.Caller, ref, to string) (*sandbox.Sandbox, error)
 	// Fork makes all of the copies or none.
 	Fork(ctx context.Context, c access.Caller, ref string, r engine.ForkRequest) ([]*sandbox.Sandbox, error)
+	// Promote has a fork take the place of the sandbox that it was forked from.
+	Promote(ctx context.Context, c access.Caller, ref string, r engine.PromoteRequest) (*sandbox.Sandbox, error)
 	Diff(ctx context.Context, c access.Caller, ref string, r engine.DiffRequest) (sandbox.Changes, error)
 }

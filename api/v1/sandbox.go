@@ -12,7 +12,7 @@ type Sandbox struct {
 	SessionKey *string  `json:"session_key" jsonschema:"the same as key"`
 	Project    string   `json:"project" jsonschema:"the project that owns it"`
 	Status     string   `json:"status" jsonschema:"creating, running, pausing, paused, resuming, stopping, stopped, archiving, archived, unarchiving, starting, restoring, failed or deleting; deleted in the answer to what stopped one with auto_delete"`
-	StopCause  string   `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, restart, …"`
+	StopCause  string   `json:"stop_cause,omitempty" jsonschema:"why it is stopped, paused or failed: user, idle, ttl, host, oom, restore, restart, promote, …"`
 	StopDetail string   `json:"stop_detail,omitempty" jsonschema:"the evidence for stop_cause, for people"`
 	Image      string   `json:"image" jsonschema:"the image's own name"`
 	AskedImage string   `json:"requested_image" jsonschema:"the image or template as it was asked for"`

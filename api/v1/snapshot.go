@@ -65,6 +65,11 @@ type ForkSandbox struct {
 	Metadata map[string]string `json:"metadata,omitzero" jsonschema:"labels of the forks; left out: those of the sandbox"`
 }
 
+// PromoteSandbox has a fork take its parent's place.
+type PromoteSandbox struct {
+	Name *string `json:"name,omitempty" jsonschema:"of the snapshot of what the parent was; left out: it has none"`
+}
+
 // SandboxList is all of something at once, in the order in which it was made.
 type SandboxList struct {
 	Items []Sandbox `json:"items"`

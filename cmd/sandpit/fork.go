@@ -13,6 +13,35 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
+func newPromote(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "promote [flags] SANDBOX",
+		Short: "Have a fork take its parent's place, and print its key or id",
+		Long: `Have a fork take the place of the sandbox that it was forked from. The parent's key, labels, clocks, volumes and
+snapshots are the fork's from then on; what the parent was is kept as one snapshot more, and the parent is deleted with
+what runs in it. What runs in the fork goes on.`,
+		Example: `  sandpit fork web --name web-experiment
+  sandpit exec web-experiment make test
+  sandpit promote web-experiment --snapshot before`,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteFirst,
+	}
+	name := c.Flags().String("snapshot", "", "name of the snapshot of what the parent was")
+	out := output.NamedFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		s, err := cl.Promote(c.Context(), args[0], *name)
+		if err != nil {
+			return err
+		}
+		return output.One(a.Stdout, *out, s, s.Ref(), s.ID)
+	}
+	return c
+}
+
 func newFork(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fork [flags] SANDBOX",

@@ -94,7 +94,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), copying.New(a), newGit(a),
 		newPorts(a), newPreview(a), newOpen(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), network.New(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
-	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
+	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newPromote(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
 	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))
 	add(groupServer, server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
 		return create(ctx, a, cl, r)

@@ -140,7 +140,7 @@ type notingEvents struct {
 func (q notingEvents) Append(e *sandbox.Event) error {
 	err := q.Events.Append(e)
 	switch e.Type {
-	case sandbox.EventStarted, sandbox.EventStopped, sandbox.EventPaused, sandbox.EventResumed, sandbox.EventRestored, sandbox.EventArchived:
+	case sandbox.EventStarted, sandbox.EventStopped, sandbox.EventPaused, sandbox.EventResumed, sandbox.EventRestored, sandbox.EventArchived, sandbox.EventPromoted:
 		return q.n.add(err, Change, string(e.Type), e.Sandbox)
 	}
 	if e.Done || e.ProcessID == "" || e.Type == sandbox.EventContext {

@@ -27,6 +27,7 @@ const (
 	getSnapshot    = "SELECT " + snapshotColumns + " FROM snapshots WHERE id = $1"
 	snapshotByName = "SELECT " + snapshotColumns + " FROM snapshots WHERE sandbox = $1 AND name = $2 AND name <> '' AND sandbox <> ''"
 	updateSnapshot = "UPDATE snapshots SET name = $1, state = $2, size_bytes = $3, detail = $4, archive = $5 WHERE id = $6"
+	moveSnapshots  = "UPDATE snapshots SET sandbox = $1 WHERE sandbox = $2"
 	deleteSnapshot = "DELETE FROM snapshots WHERE id = $1"
 )
 
@@ -87,6 +88,15 @@ func (q snapshots) Update(s *sandbox.Snapshot) error {
 		return takenSnapshotName(s, err)
 	case err == nil && n == 0:
 		return noSnapshot(string(s.ID))
+	}
+	return err
+}
+
+func (q snapshots) Move(from, to sandbox.ID) error {
+	_, err := q.tx.exec(moveSnapshots, string(to), string(from))
+	if err != nil && q.tx.dialect.unique(err) {
+		err = fault.Wrap(fault.Exists, err, "the sandboxes %s and %s have snapshots of the same name", from, to).
+			WithRemedy("delete one of the two, or keep it under another name")
 	}
 	return err
 }

@@ -55,6 +55,24 @@ func snapshotIDs(all []*sandbox.Snapshot) []sandbox.ID {
 }
 
 func snapshotRecords(t *testing.T, open func(*testing.T) store.Store) {
+	t.Run("MoveToAnotherSandbox", func(t *testing.T) {
+		s := open(t)
+		insertSnapshots(t, s, snapshot(1, 1), snapshot(2, 1), snapshot(3, 2))
+		update(t, s, func(tx store.Tx) error { return tx.Snapshots().Move(boxID(1), boxID(2)) })
+		if got, _ := listSnapshots(t, s, store.SnapshotQuery{Sandbox: boxID(2), Oldest: true}); len(got) != 3 {
+			t.Errorf("got %v", snapshotIDs(got))
+		}
+		same := snapshot(4, 3)
+		same.Name = snapshot(1, 1).Name
+		insertSnapshots(t, s, same)
+		err := s.Update(t.Context(), func(tx store.Tx) error { return tx.Snapshots().Move(boxID(3), boxID(2)) })
+		if !fault.Is(err, fault.Exists) {
+			t.Errorf("two of one name: %v", err)
+		}
+		if got, _ := listSnapshots(t, s, store.SnapshotQuery{Sandbox: boxID(3)}); len(got) != 1 {
+			t.Errorf("it moved all the same: %v", snapshotIDs(got))
+		}
+	})
 	get := func(t *testing.T, s store.Store, id sandbox.ID) (got *sandbox.Snapshot, err error) {
 		err = s.View(t.Context(), func(tx store.Tx) (err error) { got, err = tx.Snapshots().Get(id); return err })
 		return got, err

@@ -84,7 +84,7 @@ func toolsOf(group string, cs *cells, d runs.Defaults) []toolset.Tool {
 		}
 	case toolset.GroupManage:
 		return []toolset.Tool{
-			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), runInShell(), createContext(), endContext(),
+			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), promoteSandbox(), runInShell(), createContext(), endContext(),
 			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(), createTemplate(),
 		}
 	case toolset.GroupInspect:

@@ -59,6 +59,34 @@ func forkSandbox() toolset.Tool {
 	}
 }
 
+func promoteSandbox() toolset.Tool {
+	return toolset.Tool{
+		Name: "promote_sandbox", Title: "Put a copy in the place of its original", Destructive: true,
+		About: "Keep one of the copies that fork_sandbox made: it takes the name, labels, clocks, volumes and snapshots of the sandbox that it was copied from, which is deleted and stays as a snapshot.",
+		Params: []toolset.Param{
+			paramThisSandbox(),
+			{Name: "snapshot", Kind: toolset.Text, Field: "name", About: "Name for that snapshot."},
+		},
+		Example: `{"sandbox": "my-experiment", "snapshot": "before"}`,
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			r := engine.PromoteRequest{Name: c.Args.Text("snapshot")}
+			ref, err := place(ctx, c, false)
+			if err != nil {
+				return nil, err
+			}
+			s, err := c.Snapshots.Promote(ctx, c.Caller, ref, r)
+			if err != nil {
+				return nil, err
+			}
+			return &toolset.Answer{
+				Verdict:    fmt.Sprintf("sandbox %s is %s now, with the files of the copy", s.Ref(), s.ID),
+				Lines:      []string{fmt.Sprintf("what it was before: the snapshot %s; rollback_sandbox brings that back", s.Parent)},
+				Structured: describe(ctx, c, s),
+			}, nil
+		},
+	}
+}
+
 // forkList is the structured answer of fork_sandbox.
 type forkList struct {
 	Sandboxes []shape `json:"sandboxes"`
