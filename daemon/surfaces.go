@@ -132,13 +132,14 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", g.Wrap("mcp", tools))
-	mux.Handle("/mcp/", g.Wrap("mcp", tools))
+	toMCP := guard.Door{Via: "mcp"} // REST has its own
+	mux.Handle("/mcp", g.Through(toMCP, tools))
+	mux.Handle("/mcp/", g.Through(toMCP, tools))
 	if p.mcp.Path != "" && p.mcp.Path != "/mcp" {
-		mux.Handle(p.mcp.Path, g.Wrap("mcp", under(p.mcp.Path, tools)))
-		mux.Handle(p.mcp.Path+"/", g.Wrap("mcp", under(p.mcp.Path, tools)))
+		mux.Handle(p.mcp.Path, g.Through(toMCP, under(p.mcp.Path, tools)))
+		mux.Handle(p.mcp.Path+"/", g.Through(toMCP, under(p.mcp.Path, tools)))
 	}
-	mux.Handle(orkestr.Alias, g.Wrap("mcp", tools))
+	mux.Handle(orkestr.Alias, g.Through(toMCP, tools))
 	mux.Handle(filelink.Root, g.WrapLink(api.LinkedFiles(p.links.files)))
 	mux.Handle("GET "+connectPath, publicly(g, slices.Contains(p.public, publicConnect), access.Admin, newConnect()))
 	alive, ready := g.WrapOpen(health(func() error { return nil })), g.WrapOpen(health(p.engine.Health))

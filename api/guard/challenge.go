@@ -50,7 +50,7 @@ func Challenge(r *http.Request, err error) string {
 	text := `Bearer realm="sandpit"`
 	switch lacked := lackedScope(err); {
 	case fault.Is(err, fault.Unauthenticated):
-		if len(p.resources) > 0 && len(r.Header["Authorization"]) > 0 {
+		if len(p.resources) > 0 && (p.presented || len(r.Header["Authorization"]) > 0) {
 			text += `, error="invalid_token"`
 		}
 	case lacked != "":

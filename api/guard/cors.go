@@ -58,11 +58,16 @@ func (g *Guard) preflight(r *http.Request) bool {
 
 // allowPage answers a preflight, whatever is served at its path: that is for the request itself to
 // hear.
-func allowPage(w http.ResponseWriter, r *http.Request) {
+func allowPage(w http.ResponseWriter, r *http.Request, d *Door) {
 	h := w.Header()
 	h.Add("Vary", "Access-Control-Request-Headers")
 	h.Set("Access-Control-Allow-Methods", pageMethods)
 	allowed := pageHeaders
+	for _, c := range d.Credentials {
+		if c.place == inHeader {
+			allowed += ", " + c.name
+		}
+	}
 	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		// A family of headers cannot be allowed by a pattern where a token is sent.
 		if name = strings.TrimSpace(name); len(name) <= 100 && ownHeader(name) {

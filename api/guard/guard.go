@@ -139,41 +139,10 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Wrap passes only requests with a valid token on to next, which gets the caller by [Caller]. via
-// is how the caller's events will say that it came ("rest", "mcp").
+// Wrap is [Guard.Through] a door with a bearer token and errors as [Error] writes them. via is how the caller's
+// events will say that it came ("rest", "mcp").
 func (g *Guard) Wrap(via string, next http.Handler) http.Handler {
-	return g.wrap(g.checkSite, func(w *response, r *http.Request) {
-		caller, valid, release, err := g.authenticate(w, r)
-		if err != nil {
-			w.pass.operation.Caller = access.Caller{Via: via, RequestID: w.pass.id, Address: address(r)}
-			Error(w, r, err)
-			return
-		}
-		defer release()
-		Proven(r.Context())
-		caller.Via, caller.RequestID, caller.Address = via, w.pass.id, address(r)
-		if err := g.inProject(&caller, r); err != nil {
-			w.pass.caller, w.pass.known = caller, true // for the log
-			Error(w, r, err)
-			return
-		}
-		w.pass.caller, w.pass.known, w.pass.valid = caller, true, valid
-		w.pass.operation.Caller = caller
-		if g.tracer != nil {
-			r = g.traced(w.pass, r)
-		}
-		if err := g.rates.admit(caller, time.Now()); err != nil {
-			Error(w, r, err)
-			return
-		}
-		if valid.Done() == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		ctx, done := While(r.Context(), r.Context())
-		defer done()
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
+	return g.Through(Door{Via: via}, next)
 }
 
 // address returns the peer's address. A proxy's own is the proxy's: headers that anyone can send are not read.
@@ -203,8 +172,11 @@ func While(ctx, request context.Context) (_ context.Context, done func()) {
 
 // WrapOpen is Wrap without the token: for what anyone who reaches the server may read. [Caller]
 // fails behind it.
-func (g *Guard) WrapOpen(next http.Handler) http.Handler {
-	return g.wrap(func(r *http.Request) error {
+func (g *Guard) WrapOpen(next http.Handler) http.Handler { return g.Open(Door{}, next) }
+
+// Open is WrapOpen for a coat whose door says how it is told what is wrong.
+func (g *Guard) Open(d Door, next http.Handler) http.Handler {
+	return g.wrap(&d, func(r *http.Request) error {
 		if navigates(r) { // a person followed a link, and the page that had it reads nothing
 			return nil
 		}
@@ -215,13 +187,13 @@ func (g *Guard) WrapOpen(next http.Handler) http.Handler {
 // WrapLink is [Guard.WrapOpen] for what a signed link is the right to: pages of other sites
 // may show it.
 func (g *Guard) WrapLink(next http.Handler) http.Handler {
-	return g.wrap(func(*http.Request) error { return nil }, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
+	return g.wrap(new(Door), func(*http.Request) error { return nil }, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
-func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {
+func (g *Guard) wrap(d *Door, checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), resources: g.resources}
+		p := &pass{id: requestID(r.Header.Get("X-Request-Id")), resources: g.resources, door: d}
 		r = r.WithContext(audit.With(context.WithValue(r.Context(), passKey{}, p), &p.operation))
 		w := &response{ResponseWriter: rw, pass: p}
 		h := w.Header()
@@ -238,19 +210,19 @@ func (g *Guard) wrap(checkSite func(*http.Request) error, next func(*response, *
 			defer b.left()
 		}
 		if err := g.checkHost(r); err != nil {
-			Error(w, r, err)
+			d.refuse(w, r, err)
 			return
 		}
 		if err := cmp.Or(g.checkOrigin(r), checkSite(r)); err != nil {
-			Error(w, r, err)
+			d.refuse(w, r, err)
 			return
 		}
 		if g.preflight(r) {
-			allowPage(w, r)
+			allowPage(w, r, d)
 			return
 		}
 		if r.ContentLength > g.maxBody {
-			Error(w, r, TooLarge(g.maxBody))
+			d.refuse(w, r, TooLarge(g.maxBody))
 			return
 		}
 		next(w, r)
@@ -270,6 +242,10 @@ type pass struct {
 	operation audit.Operation // that it asks for, for the audit log
 
 	resources []string // see [Options]
+
+	door         *Door
+	presented    bool          // a token was, valid or not
+	introduction *introduction // nil: none is waited for
 }
 
 type passKey struct{}

@@ -55,7 +55,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 			stack = debug.Stack()
 			err := fault.New(fault.Internal, "panic: %v", v)
 			if w.status == 0 {
-				Error(w, r, err)
+				w.pass.door.refuse(w, r, err)
 			} else {
 				// Half an answer must not look like a whole one.
 				w.pass.err = err
@@ -75,7 +75,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	if g.record != nil {
 		g.record(r.Context(), &w.pass.operation, audit.Answer{
 			Type: audit.Call, Path: sandbox.Clip(r.URL.EscapedPath(), maxLoggedPath), Status: status, Err: w.pass.err, Took: took, Bytes: w.bytes,
-			Presented: len(r.Header["Authorization"]) > 0,
+			Presented: w.pass.presented || len(r.Header["Authorization"]) > 0,
 		})
 	}
 	level := slog.LevelDebug

@@ -24,6 +24,9 @@ type Options struct {
 	Guard *guard.Guard // required
 	// Via names the coat in the events of what its callers do. Required.
 	Via string
+	// Credentials are the places where a caller's token may stand; nil: the header Authorization
+	// alone. See [guard.Door].
+	Credentials []guard.Credential
 	// Bases are the paths below which the operations are found; nil: the root alone.
 	Bases []string
 	// MaxBody is the most bytes of a body in JSON, unless its operation has a bound of its
@@ -35,8 +38,8 @@ type Options struct {
 	// does what it does for every operation, with what its operations' Extension says.
 	Serve func(*Operation, *Call) error
 	// Error answers with an error; nil: [guard.Error], which is application/problem+json. A
-	// wire that has errors of its own uses [guard.ErrorAs]. What the guard itself refuses, it
-	// answers itself.
+	// wire that has errors of its own uses [guard.ErrorAs]. What the guard itself refuses is
+	// answered by it, too.
 	Error func(http.ResponseWriter, *http.Request, error)
 	// StreamError returns the last event of a stream that err breaks off; nil: an event
 	// "error" with what [guard.Problem] shows of it.
@@ -58,6 +61,7 @@ const (
 // Handler serves the operations of a coat. It is safe for concurrent use.
 type Handler struct {
 	o       Options
+	door    guard.Door
 	handler http.Handler
 
 	life  context.Context // ends when the handler is closed; no request's
@@ -69,6 +73,10 @@ type Handler struct {
 func New(o Options, ops []Operation) (*Handler, error) {
 	if o.Guard == nil || o.Via == "" {
 		return nil, fault.New(fault.Internal, "httpapi.New needs a guard and the coat's name")
+	}
+	door := guard.Door{Via: o.Via, Credentials: o.Credentials, Error: o.Error}
+	if err := door.Check(); err != nil {
+		return nil, err
 	}
 	for _, op := range ops {
 		if err := op.check(); err != nil {
@@ -99,7 +107,7 @@ func New(o Options, ops []Operation) (*Handler, error) {
 	if o.Stall <= 0 {
 		o.Stall = guard.DefaultStall
 	}
-	h := &Handler{o: o}
+	h := &Handler{o: o, door: door}
 	h.life, h.close = context.WithCancelCause(context.Background())
 	h.handler = h.routes(ops)
 	return h, nil
@@ -154,9 +162,9 @@ func (h *Handler) serve(o Operation) http.Handler {
 		}
 	})
 	if o.open {
-		return h.o.Guard.WrapOpen(serve)
+		return h.o.Guard.Open(h.door, serve)
 	}
-	return h.o.Guard.Wrap(h.o.Via, serve)
+	return h.o.Guard.Through(h.door, serve)
 }
 
 // routes returns the handler of all operations.
@@ -188,8 +196,8 @@ func (h *Handler) routes(ops []Operation) http.Handler {
 	methods.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		h.o.Error(w, r, fault.New(fault.NotFound, "nothing is served at %s%s", shownPath(r), h.meantPath(r.URL.Path, roots)).WithRemedy("%s", h.o.Hint))
 	})
-	unknown := h.o.Guard.Wrap(h.o.Via, methods)
-	crooked := h.o.Guard.Wrap(h.o.Via, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	unknown := h.o.Guard.Through(h.door, methods)
+	crooked := h.o.Guard.Through(h.door, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.o.Error(w, r, fault.InvalidField("path", "%s has an empty segment, or one that is . or ..", shownPath(r)).
 			WithRemedy("write the path without them; an absolute path goes into the query: ?path=/etc/hosts"))
 	}))

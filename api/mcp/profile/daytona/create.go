@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
+	"sandpit.dev/api/daytonaterms"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/volume"
@@ -18,12 +18,6 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 )
-
-// idle is when an idle sandbox stops, where nothing is said of it.
-const idle = 15 * time.Minute
-
-// defaultUser is the user that Daytona's own images have, and models know.
-const defaultUser = "daytona"
 
 // number is an argument with the bounds that Daytona's schema has, of which one may be
 // missing.
@@ -81,10 +75,7 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	}
 	r := engine.CreateRequest{
 		Key: a.Text("name"), Env: a.Env("env"), Metadata: a.Env("labels"),
-		Limits: sandbox.Limits{
-			CPU: a.Number("cpu", 0), MemoryMB: int(1024 * a.Number("memory", 0)), DiskMB: int(1024 * a.Number("disk", 0)),
-		},
-		TTL: toolset.Minutes(a.Number("ttlMinutes", 0)),
+		Limits: daytonaterms.Limits(a.Number("cpu", 0), a.Number("memory", 0), a.Number("disk", 0)),
 	}
 	c.Size(&r.Limits)
 	clocks(a, &r)
@@ -149,40 +140,32 @@ func reuse(ctx context.Context, c *toolset.Call, id string) (*toolset.Answer, er
 	return toolset.TextAnswer("Reusing existing sandbox " + id), nil
 }
 
-// clocks reads when a sandbox is stopped, paused and destroyed.
+// clocks reads when a sandbox is stopped, paused, archived and destroyed.
 func clocks(a *toolset.Args, r *engine.CreateRequest) {
-	stop, pause := a.Number("autoStopInterval", 0), a.Number("autoPauseInterval", 0)
-	r.IdleTimeout = new(idle)
-	switch {
-	case stop > 0 && pause > 0:
-		a.Add("autoPauseInterval", "cannot be combined with autoStopInterval: set one of them to 0")
-	case pause > 0:
-		r.IdleTimeout, r.OnIdle, r.AutoResume = new(toolset.Minutes(pause)), new(sandbox.IdlePause), new(true)
-	case a.Has("autoStopInterval"):
-		r.IdleTimeout = new(toolset.Minutes(stop))
+	minutes := func(name string) *float64 {
+		if !a.Has(name) {
+			return nil
+		}
+		return new(a.Number(name, 0))
 	}
-	r.ArchiveAfter = toolset.Minutes(a.Number("autoArchiveInterval", 0))
-	switch after := a.Number("autoDeleteInterval", -1); {
-	case after < 0:
-		r.Retention = new(time.Duration(0))
-	case after > 0:
-		r.Retention = new(toolset.Minutes(after))
-	case pause > 0:
-		a.Add("autoDeleteInterval", "0 destroys it when it stops, and cannot be combined with autoPauseInterval")
-	default:
-		r.AutoDelete = new(true)
+	c := daytonaterms.Clocks{
+		AutoStop: minutes("autoStopInterval"), AutoPause: minutes("autoPauseInterval"), AutoArchive: minutes("autoArchiveInterval"),
+		AutoDelete: minutes("autoDeleteInterval"), TTL: minutes("ttlMinutes"),
+	}
+	wrong(a, c.Apply(r))
+}
+
+// wrong notes what is wrong with arguments.
+func wrong(a *toolset.Args, bad []fault.Field) {
+	for _, f := range bad {
+		a.Add(f.Name, "%s", f.Message)
 	}
 }
 
 // origin reads what the sandbox begins with: an image of the catalogue, or a
 // snapshot. It returns the Dockerfile of an image that is to be built first, "" for none.
 func origin(a *toolset.Args, r *engine.CreateRequest) (recipe string) {
-	switch from := a.Text("snapshot"); {
-	case sandbox.ValidID(from) || strings.Contains(from, "/"):
-		r.From = from
-	default:
-		r.Image = from
-	}
+	r.From, r.Image = daytonaterms.Origin(a.Text("snapshot"))
 	if !a.Has("buildInfo") {
 		return ""
 	}
@@ -197,26 +180,11 @@ func origin(a *toolset.Args, r *engine.CreateRequest) (recipe string) {
 	if strings.TrimSpace(text) == "" {
 		a.Add("buildInfo", "has no dockerfileContent; give a Dockerfile, or leave buildInfo out")
 	}
-	image, ok := onlyFrom(text)
+	image, ok := daytonaterms.OnlyFrom(text)
 	if r.Image = image; !ok {
 		return text
 	}
 	return ""
-}
-
-// onlyFrom returns the image of a Dockerfile that does nothing else than name it.
-func onlyFrom(dockerfile string) (image string, ok bool) {
-	for line := range strings.Lines(dockerfile) {
-		words := strings.Fields(line)
-		switch {
-		case len(words) == 0 || strings.HasPrefix(words[0], "#"):
-		case image == "" && len(words) == 2 && strings.EqualFold(words[0], "FROM"):
-			image = words[1]
-		default:
-			return "", false
-		}
-	}
-	return image, image != ""
 }
 
 // mounts reads the volumes.
@@ -240,28 +208,9 @@ func mounts(a *toolset.Args) []volume.Mount {
 
 // policy reads what the sandbox may reach; nil: nothing was said.
 func policy(a *toolset.Args) *sandbox.NetworkPolicy {
-	block, list := a.Bool("networkBlockAll", false), a.Text("networkAllowList")
-	p := &sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted}
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if one == "" {
-			continue
-		}
-		if cidr, err := sandbox.ParseCIDR("networkAllowList", one); err == nil {
-			p.AllowCIDRs = append(p.AllowCIDRs, cidr)
-		} else {
-			p.AllowDomains = append(p.AllowDomains, one)
-		}
-	}
-	switch listed := len(p.AllowCIDRs)+len(p.AllowDomains) > 0; {
-	case block && listed:
-		a.Add("networkAllowList", "is given, and networkBlockAll blocks all of it; give one of them")
-	case block:
-		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}
-	case listed:
-		return p
-	}
-	return nil
+	p, bad := daytonaterms.Network(a.Bool("networkBlockAll", false), a.Text("networkAllowList"))
+	wrong(a, bad)
+	return p
 }
 
 // open is the network of a sandbox of which nothing was said: at Daytona the
@@ -288,7 +237,7 @@ func cannot(a *toolset.Args) error {
 		return fault.New(fault.Unsupported, "target: there is no region %s; this server is in one place", toolset.Quote(toolset.Clip(t))).
 			WithRemedy("leave target out, if it does not matter where the sandbox is")
 	}
-	if u := a.Text("user"); u != "" && u != "sandbox" && u != defaultUser {
+	if u := a.Text("user"); u != "" && u != "sandbox" && u != daytonaterms.DefaultUser {
 		return fault.New(fault.Unsupported, "user: commands run as the user sandbox, and not as %s", toolset.Quote(toolset.Clip(u))).
 			WithRemedy("leave user out")
 	}
