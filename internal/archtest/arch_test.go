@@ -163,6 +163,7 @@ var rules = []rule{
 	{"network/preview", []string{"fault", "sandbox", "access"}, "the proxy is given a way to dial; whose ports they are it does not know"},
 	{"api/v1", []string{"fault"}, "the wire must not change because a noun did"},
 	{"api/guard", []string{"fault", "sandbox", "access", "api/v1", "internal/ratelimit", "audit", "trace"}, "what stands before every coat knows none"},
+	{"api/guard/guardtest", []string{"fault", "access", "api/guard", "audit"}, "the suite holds any coat to its guard, and knows none"},
 	{"api/httpapi", []string{"fault", "sandbox", "access", "api/guard", "internal/budget", "internal/spelling", "audit"}, "what JSON coats are made of knows no coat, no type of a wire and no engine"},
 	{"api/service", []string{"sandbox", "access", "engine", "engine/process", "engine/snapshot", "engine/volume", "engine/secrets", "engine/update", "engine/ports", "engine/files", "engine/images", "image", "code", "runs", "network/ask", "network/permit", "skill", "engine/skills", "git", "image/dockerfile", "template", "engine/prewarm", "engine/templates", "engine/fleet", "engine/meter", "engine/usage", "settings", "projects", "access/project", "audit", "audit/recorder"}, "what coats ask of the server is said in nouns and in what the verbs take and return"},
 	{"api/filelink", []string{"fault", "sandbox"}, "a link names a file; who serves it is another's"},
