@@ -44,6 +44,10 @@ down: ## End the server that `make up` started; all data stays
 test: agent ## Run all tests, under the race detector
 	@deploy/setup.sh tests
 	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -p 3 -parallel 4 -timeout 40m $(FIRST) $(ALL)
+	SANDPIT_TEST_TLS=1 CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -parallel 4 -timeout 10m -run '$(TLS)' ./api/rest ./api/mcp
+
+# The base of the two suites over HTTP, which is run over HTTP/2 and TLS, too; `make soak` runs all of them so.
+TLS = ^(TestExec|TestExecStream|TestFiles|TestProcessSocket|TestConnectPort|TestWatch|TestRunCommand|TestEras|TestEndOfSession|TestSSE|TestAStreamThatBrokeGoesOn|TestThroughTheBridge|TestArtifactsAreServed)$$
 
 peers: # what the benchmark is compared with, and the images: before the tests, which they would slow down
 	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 20m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns)$$' ./bench ./image ./test/script ./test/browser
@@ -68,7 +72,7 @@ bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 	bin/sandpit-bench --fetch
 
 soak: setup build ## The long form of the tests' campaigns
-	SANDPIT_TEST_TLS=1 $(GO) test ./api/rest
+	SANDPIT_TEST_TLS=1 $(GO) test ./api/rest ./api/mcp
 	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed|Hostile' $(ALL)
 
 FUZZTIME ?= 30s

@@ -96,7 +96,7 @@ func TestArtifactsOfRunsAreListedAndReadWithoutTheirSandbox(t *testing.T) {
 					t.Errorf("got %+v, %v", got, err)
 				}
 				_, err = resource(t, s, of(first.RunID, big))
-				link := regexp.MustCompile(`http://[^ ":]+:[^ ":]+`).FindString(fmt.Sprint(err))
+				link := regexp.MustCompile(`https?://[^ ":]+:[^ ":]+`).FindString(fmt.Sprint(err))
 				if err == nil || !strings.Contains(err.Error(), "1048577 bytes") || len(h.body("", link, http.StatusOK)) != 1<<20+1 {
 					t.Errorf("the large one: %v", err)
 				}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +36,7 @@ func (h *house) again(change func(*mcp.Options)) *house {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := httptest.NewServer(g.Wrap("mcp", handler))
+	s := startServer(g.Wrap("mcp", handler))
 	h.t.Cleanup(func() {
 		handler.Close()
 		s.Close()

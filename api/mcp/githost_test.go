@@ -19,9 +19,10 @@ import (
 
 // gitHost serves one repository by HTTP, to the user u with the password s3cret.
 type gitHost struct {
-	url    string
-	told   atomic.Int64 // how often another host was asked
-	leaked atomic.Bool  // that one was given a password
+	url     string
+	handler http.Handler
+	told    atomic.Int64 // how often another host was asked
+	leaked  atomic.Bool  // that one was given a password
 }
 
 func newGitHost(t *testing.T) *gitHost {
@@ -46,7 +47,7 @@ func newGitHost(t *testing.T) *gitHost {
 	git(dir, "clone", "-q", "--bare", work, "app.git")
 
 	g := &gitHost{}
-	other := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	other := newPlainServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.told.Add(1)
 		if r.Header.Get("Authorization") != "" {
 			g.leaked.Store(true)
@@ -62,7 +63,7 @@ func newGitHost(t *testing.T) *gitHost {
 		Path: program, Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
-	g.url = newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	g.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/elsewhere.git") {
 			http.Redirect(w, r, other+r.URL.RequestURI(), http.StatusFound)
 			return
@@ -73,7 +74,8 @@ func newGitHost(t *testing.T) *gitHost {
 			return
 		}
 		backend.ServeHTTP(w, r)
-	}))
+	})
+	g.url = newPlainServer(t, g.handler)
 	return g
 }
 

@@ -9,12 +9,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
@@ -35,8 +33,6 @@ import (
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/sqlstore"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The versions that stand for the two eras.
 const (
@@ -179,7 +175,7 @@ func serveWith(t testing.TB, o mcp.Options) (_ *mcp.Handler, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := httptest.NewServer(g.Wrap("mcp", h))
+	s := startServer(g.Wrap("mcp", h))
 	t.Cleanup(func() {
 		h.Close()
 		s.Close()
@@ -201,7 +197,7 @@ func (previews) Token(p ports.Preview) string {
 }
 
 func (previews) Addresses(r *http.Request, id string, port int) (address, path string) {
-	return fmt.Sprintf("http://%d-%s.example/", port, id), fmt.Sprintf("http://%s/preview/%s/%d/", r.Host, id, port)
+	return fmt.Sprintf("http://%d-%s.example/", port, id), guard.BaseURL(r) + fmt.Sprintf("/preview/%s/%d/", id, port)
 }
 
 // bearer puts a token on every request.
@@ -281,7 +277,7 @@ func verdict(s string) string {
 }
 
 func newServer(t testing.TB, h http.Handler) (url string) {
-	s := httptest.NewServer(h)
+	s := startServer(h)
 	t.Cleanup(s.Close)
 	return s.URL
 }

@@ -29,7 +29,8 @@ func newWire(t *testing.T, to string) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wire{url: "http://" + l.Addr().String()}
+	scheme, far, _ := strings.Cut(to, "://")
+	w := &wire{url: scheme + "://" + l.Addr().String()}
 	var wg sync.WaitGroup
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -42,7 +43,7 @@ func newWire(t *testing.T, to string) *wire {
 			if err != nil {
 				return
 			}
-			out, err := net.Dial("tcp", strings.TrimPrefix(to, "http://"))
+			out, err := net.Dial("tcp", far)
 			if err != nil {
 				_ = in.Close()
 				continue

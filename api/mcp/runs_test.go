@@ -6,12 +6,12 @@ package mcp_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -82,7 +82,7 @@ func (h *runHouse) serve() {
 	}
 	served := &apiruns.Handler{Artifacts: r, Links: h.files, Caller: guard.Caller, Refuse: guard.Error}
 	byToken, byLink, tools := g.Wrap("artifacts", served), g.WrapOpen(served), g.Wrap("mcp", handler)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := startServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !strings.HasPrefix(r.URL.Path, apiruns.Root):
 			tools.ServeHTTP(w, r)
@@ -532,7 +532,14 @@ func TestArtifactsAreServed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		old := apiruns.Link(h.files, &http.Request{Host: strings.TrimPrefix(h.base, "http://")}, run, "a b.txt", time.Now())
+		asked, err := http.NewRequest(http.MethodGet, h.base, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if overTLS {
+			asked.TLS = new(tls.ConnectionState)
+		}
+		old := apiruns.Link(h.files, asked, run, "a b.txt", time.Now())
 		wantParts(t, h.body("", old, http.StatusUnauthorized), "expired")
 		// A link to a file of a sandbox, signed by the same key, is none to an artifact.
 		foreign := h.files.Token(filelink.Grant{Project: "default", Sandbox: string(run.Sandbox), Path: "a b.txt", Expires: time.Now().Add(time.Hour)})
