@@ -170,6 +170,7 @@ func FuzzParsers(f *testing.F) {
 	f.Add(z(id1, id2, "a", "b", "2026-01-02T03:04:05Z", "c", "d", "2026-01-02T03:04:05Z", "e"))
 	f.Add("refs/heads/main\x00" + id1 + "\x00*\x00refs/remotes/o/main\x00x\x00\n*\ta:b\tc\n")
 	f.Add("remote.b.url\nhttps://u:p@h/x\x00remote.b.pushurl\nhttps://u:p%@h\x00")
+	f.Add("@://0") // was shown as @://://0
 	f.Fuzz(func(t *testing.T, text string) {
 		var all []string
 		st := parseStatus(text, false)

@@ -145,10 +145,8 @@ func shownAddress(text string) string {
 			u.User = url.User(u.User.Username())
 			text = u.String()
 		}
-	} else if err != nil && strings.Contains(text, "@") {
-		if i := strings.Index(text, "://"); i >= 0 { // what cannot be read may have a password
-			text = text[:i+3] + text[strings.LastIndexByte(text, '@')+1:]
-		}
+	} else if scheme, rest, ok := strings.Cut(text, "://"); err != nil && ok { // what cannot be read may have a password
+		text = scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 	}
 	return printable(text)
 }
