@@ -4,6 +4,8 @@
 package mcp_test
 
 import (
+	"encoding/pem"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -70,5 +72,27 @@ func TestRepositories(t *testing.T) {
 	refused(t, s, "git_checkout", at(arguments{"target": "nope"}), "error (not_found): error checking out nope")
 	refused(t, s, "git_commit", at(arguments{"message": "x", "author": "a", "email": "b"}), "error (state): error committing", "nothing to commit")
 	refused(t, s, "git_branch", at(arguments{"branch": "--all", "delete": true}), "argument branch", "not a valid branch name")
-	refused(t, s, "git_status", arguments{"path": "far.git"}, "error (not_found)")
+	refused(t, s, "git_status", arguments{"path": "far.git"}, "error (not_found)", "reason: git_no_repository")
+	refused(t, s, "git_status", at(arguments{"as_user": "nobody-such"}), "argument as_user")
+}
+
+func TestAServersCertificate(t *testing.T) {
+	t.Parallel()
+	skiptest.WithoutGit(t)
+	h := openWith(t, toolset.GroupGit)
+	s := h.session("t-alice", handshake, nil)
+	g := newGitHost(t)
+	far := httptest.NewTLSServer(g.handler)
+	t.Cleanup(far.Close)
+	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: far.Certificate().Raw}))
+	as := func(more arguments) arguments {
+		more["path"], more["username"], more["password"] = "app", "u", "s3cret"
+		return more
+	}
+	ok(t, s, "git_clone", as(arguments{"url": g.url + "/app.git"}))
+	ok(t, s, "git_remote", arguments{"path": "app", "remote": "far", "url": far.URL + "/app.git"})
+	refused(t, s, "git_pull", as(arguments{"remote": "far", "branch": "main"}), "error (state)", "reason: git_unreachable")
+	wantParts(t, ok(t, s, "git_pull", as(arguments{"remote": "far", "branch": "main", "ca": authority})), "nothing new")
+	wantParts(t, ok(t, s, "git_pull", as(arguments{"remote": "far", "branch": "main", "insecure_tls": true})), "nothing new")
+	refused(t, s, "git_pull", as(arguments{"remote": "far", "branch": "main", "ca": "no certificate"}), "argument ca")
 }

@@ -44,6 +44,9 @@ func (c *Call) explain(ctx context.Context, err error) string {
 			b.WriteString("\n  also: " + c.field(f))
 		}
 	}
+	if e.Reason != "" {
+		b.WriteString("\nreason: " + e.Reason)
+	}
 	if next := c.next(ctx, e); next != "" {
 		b.WriteString("\nnext: " + next)
 	}

@@ -24,6 +24,7 @@ func paramsOf(own ...toolset.Param) []toolset.Param {
 	return append(own,
 		toolset.Param{Name: "path", Kind: toolset.Text, About: "The repository's directory. Default /workspace.", Aliases: []string{"directory", "repo_path"}},
 		paramSandbox(),
+		toolset.Param{Name: "as_user", Kind: toolset.Text, Field: "user"},
 	)
 }
 
@@ -33,7 +34,14 @@ func paramsAsked() []toolset.Param {
 		{Name: "branch", Kind: toolset.Text, About: "Default the one that is checked out."},
 		{Name: "username", Kind: toolset.Text},
 		{Name: "password", Kind: toolset.Text, About: "Or token. The server alone is told.", Aliases: []string{"token"}},
+		{Name: "ca", Kind: toolset.Text, About: "PEM that signs the server's certificate."},
+		{Name: "insecure_tls", Kind: toolset.Boolean, About: "Take any certificate."},
 	}
+}
+
+// remoteOf returns how a tool's call shows who it is to a server.
+func remoteOf(a *toolset.Args) git.Remote {
+	return git.Remote{Username: a.Text("username"), Password: a.Text("password"), CA: a.Text("ca"), InsecureTLS: a.Bool("insecure_tls", false)}
 }
 
 func paramFiles(required bool) toolset.Param {
@@ -41,7 +49,7 @@ func paramFiles(required bool) toolset.Param {
 }
 
 func gitAt(c *toolset.Call) git.At {
-	return git.At{Path: c.Args.Text("path"), Timeout: min(toolset.DefaultTimeout, c.Server.MostCommandTime())}
+	return git.At{Path: c.Args.Text("path"), User: c.Args.Text("as_user"), Timeout: min(toolset.DefaultTimeout, c.Server.MostCommandTime())}
 }
 
 // inRepository runs a tool's verb in a sandbox that is there already, and answers what it says.
@@ -222,7 +230,7 @@ func gitPush() toolset.Tool {
 		Run: inRepository(func(ctx context.Context, c *toolset.Call, ref string, at git.At) (*toolset.Answer, error) {
 			a := c.Args
 			r := git.PushRequest{
-				At: at, Remote: git.Remote{Username: a.Text("username"), Password: a.Text("password")}, Name: a.Text("remote"), Branch: a.Text("branch"), URL: a.Text("url"),
+				At: at, Remote: remoteOf(a), Name: a.Text("remote"), Branch: a.Text("branch"), URL: a.Text("url"),
 				SetUpstream: a.Bool("set_upstream", false), Force: a.Bool("force", false), Progress: c.Progress.Wrote,
 			}
 			if err := a.Err(); err != nil {
@@ -250,7 +258,7 @@ func gitPull() toolset.Tool {
 		Run: inRepository(func(ctx context.Context, c *toolset.Call, ref string, at git.At) (*toolset.Answer, error) {
 			a := c.Args
 			r := git.PullRequest{
-				At: at, Remote: git.Remote{Username: a.Text("username"), Password: a.Text("password")}, Name: a.Text("remote"), Branch: a.Text("branch"), Mode: a.Text("mode"),
+				At: at, Remote: remoteOf(a), Name: a.Text("remote"), Branch: a.Text("branch"), Mode: a.Text("mode"),
 				Progress: c.Progress.Wrote,
 			}
 			if err := a.Err(); err != nil {
