@@ -261,7 +261,7 @@ func (e *Engine) plan(b *entry) {
 			at = time.Time{} // a sweep finds it in time
 		}
 	default:
-		if l := b.standing(); l != nil && (l.unfit || l.gate.Differs(e.settings.Load().Network.Bounded(s.Network))) {
+		if l := b.standing(); l != nil && (l.unfit || l.gate.Differs(e.settings.Load().Network.Bounded(s.Network)) || e.sudoDiffers(l, s) && !l.sudo.Fresh()) {
 			at = expiry.Earlier(at, e.now().Add(retryAfter))
 		}
 	}

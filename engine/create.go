@@ -43,6 +43,7 @@ type CreateRequest struct {
 	AutoResume   *bool                  // nil: no
 	Checkpoints  *sandbox.Checkpoints   // nil: off
 	Network      *sandbox.NetworkPolicy // nil: the default
+	Sudo         *bool                  // nil: no
 	Runtime      string
 	From         string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts       []volume.Mount
@@ -110,6 +111,9 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	}
 	if err == nil {
 		err = e.mayPause(ctx, r.Runtime, r.OnIdle, r.OnExpiry)
+	}
+	if err == nil {
+		err = e.maySudo(ctx, r.Runtime, r.Sudo)
 	}
 	if err == nil {
 		disks.mounts, err = e.volumes.Mounts(ctx, c.Project, r.Runtime, r.Mounts)
@@ -269,6 +273,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	update.Set(&s.AutoStart, r.AutoStart)
 	update.Set(&s.AutoResume, r.AutoResume)
 	update.Set(&s.Checkpoints, r.Checkpoints)
+	update.Set(&s.Sudo, r.Sudo)
 	var made *sandbox.Sandbox
 	defer e.pools.Begin()()
 	e.pools.Claim(ctx, s)

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/sudo"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -75,6 +76,7 @@ type session struct {
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
 	pauses pausing.Clock
 	gate   *gates.Gate
+	sudo   sudo.Told
 	unfit  bool // whether it has the limits and the host name of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or

@@ -32,6 +32,11 @@ func named(env map[string]string, name string) bool {
 // stand-in, unless the name is taken; so it is with what programs need to know of the network. The root's have no PATH or HOME that the user decides
 // about, unless the command's own do.
 func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
+	if u.e.sudoDiffers(u.l, u.b.record.Load()) { // before the first that may use it
+		if err := u.e.tellSudo(ctx, u.b, u.l); err != nil && !fault.Is(err, fault.Unsupported) {
+			return err
+		}
+	}
 	set, err := u.e.secrets.Of(ctx, u.b.project, u.b.id)
 	if err != nil {
 		return err

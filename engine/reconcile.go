@@ -40,6 +40,7 @@ func (e *Engine) reconcileInstance(ctx context.Context, b held, why string) erro
 		if l.gate.Differs(e.settings.Load().Network.Bounded(s.Network)) {
 			e.reopenNetwork(ctx, b, l)
 		}
+		e.retellSudo(ctx, b, l)
 	}
 	return nil
 }
@@ -292,7 +293,9 @@ func (e *Engine) reopen(ctx context.Context, b held) (*session, error) {
 		// It runs on what it has; only the image's own variables are missed.
 		e.core.Log.Warn("the image of a running sandbox is not found", "sandbox", b.id, "image", s.Image, "error", err)
 	}
-	return e.newLive(b.entry, inst, img), nil
+	l := e.newLive(b.entry, inst, img)
+	l.sudo.Forget() // an earlier server told its agent
+	return l, nil
 }
 
 // fallen reports whether an instance that was found again is down, and if so has that

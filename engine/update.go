@@ -139,6 +139,16 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 			e.later(b.entry)
 		}
 	}
+	if l != nil && p.Sudo != nil && !l.pauses.Paused() { // a resume tells the others
+		if err := e.tellSudo(ctx, b.entry, l); err != nil { // the record counts, and what is up follows it
+			e.later(b.entry)
+			if !*p.Sudo {
+				return fault.Wrap(fault.Unavailable, err, "sudo is off on the record of the sandbox %s, and its process 1 has not heard of it yet: its user may use it until it has", b.record.Load().Ref()).
+					WithRemedy("it is tried again; stop the sandbox if that is too long")
+			}
+			e.core.Log.Warn("the agent of a sandbox cannot be told of its sudo; it is tried again", "sandbox", b.id, "error", err)
+		}
+	}
 	if l != nil && p.Env != nil {
 		l.setEnv(*p.Env, b.record.Load().Mounts)
 	}
@@ -152,7 +162,7 @@ func (e *Engine) mayChange(ctx context.Context, s *sandbox.Sandbox, p update.Pat
 		return fault.New(fault.State, "auto_delete: the sandbox %s is %s already, and would be deleted at once", s.Ref(), s.State).
 			WithRemedy("start it first (start %s), or delete it", s.Ref())
 	}
-	return cmp.Or(e.mayPause(ctx, s.Runtime, p.OnIdle, p.OnExpiry), e.core.MayChangeDisk(ctx, s, p.DiskMB))
+	return cmp.Or(e.mayPause(ctx, s.Runtime, p.OnIdle, p.OnExpiry), e.maySudo(ctx, s.Runtime, p.Sudo), e.core.MayChangeDisk(ctx, s, p.DiskMB))
 }
 
 // mayPause refuses clocks that pause sandboxes of a runtime that cannot.

@@ -73,7 +73,15 @@ func (l *session) setEnv(own map[string]string, mounts []sandbox.Mount) {
 	env := make(map[string]string, len(l.image)+len(own))
 	maps.Copy(env, l.image)
 	maps.Copy(env, own)
-	l.env.Store(&variables{user: env, root: sandbox.ForRoot(env, mounts)})
+	v := &variables{user: env, root: sandbox.ForRoot(env, mounts)}
+	if h, ok := l.inst.(runtime.Helper); ok {
+		for _, env := range []map[string]string{v.user, v.root} {
+			if path := env["PATH"]; path != "" { // without one the agent has its own
+				env["PATH"] = h.Programs() + ":" + path
+			}
+		}
+	}
+	l.env.Store(v)
 }
 
 // watch waits until the instance is down. If that was no verb's doing, it

@@ -17,6 +17,7 @@ const (
 	TrackChanges Feature = "track_changes" // instances are [Tracker]s
 	WatchFiles   Feature = "watch"         // instances are [Watcher]s
 	RootUser     Feature = "root_user"     // commands can run as the sandbox's own root
+	Sudo         Feature = "sudo"          // commands of the user can have others run as that root, see sandbox.Sandbox's Sudo
 	Reopen       Feature = "reopen"        // instances outlive the server
 	Pause        Feature = "pause"         // instances are [Pauser]s
 	Resize       Feature = "resize"        // instances are [Resizer]s
@@ -30,7 +31,7 @@ const (
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, VolumeParts, Network}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Sudo, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, VolumeParts, Network}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

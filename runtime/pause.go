@@ -26,6 +26,12 @@ type Pauser interface {
 	Paused() bool
 }
 
+// Helper is implemented by instances whose runtime has programs of its own inside.
+type Helper interface {
+	// Programs is the directory of these, which goes before all others where programs are looked for. It is constant.
+	Programs() string
+}
+
 // Namer is implemented by instances whose host name can change while they are up.
 type Namer interface {
 	// SetHostname sets it, as [Spec].Hostname does.

@@ -27,6 +27,7 @@ type Sandbox struct {
 	Skills   []Skill           // installed on its disk, in the order of their installation
 	Template *Template         // nil: not known, it is older than templates or was made by the server itself
 	Network  NetworkPolicy     // in its normal form
+	Sudo     bool              // its user may run commands as its root, and so is root
 	Clocks
 
 	State      State

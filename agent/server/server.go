@@ -60,6 +60,10 @@ type Options struct {
 	// the server's own process.
 	Score, OpenFiles uint32
 
+	// SudoSocket: commands reach a socket that [Server.ServeSudo] answers, and find sudo's program in
+	// [sudo.BinDir].
+	SudoSocket bool
+
 	// BoundSockets: the network namespace is the commands' own, and they are ended when its
 	// sockets hold much that no limit of memory counts.
 	BoundSockets bool
@@ -104,6 +108,7 @@ type Server struct {
 	files   *files.Service
 	ports   *ports.Service
 	sockets socketWatch
+	sudo    sudoers
 	changed *changed.Tracker
 	watched *watched.Hub
 	reaper  reaper          // nothing, without Options.Reap
@@ -142,6 +147,7 @@ func New(o Options) *Server {
 		o: o, logDir: int(o.Log.Fd()),
 		children: make(map[int]*process), procs: make(map[string]*process),
 		lists: make(chan struct{}, maxLists),
+		sudo:  sudoers{slots: make(chan struct{}, sudoRunning)},
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.ctx, s.end = context.WithCancel(context.Background())
@@ -289,6 +295,8 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return c.Outcome(s.suspend(ctx, req.Turn))
 	case wire.OpContinue:
 		return c.Outcome(s.proceed(req.Turn))
+	case wire.OpSudo:
+		return c.Outcome(s.setSudo(req.Sudo))
 	case wire.OpPorts:
 		return s.ports.List(ctx, c)
 	case wire.OpDial:

@@ -4,10 +4,12 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"math"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/view"
+	"sandpit.dev/agent/sudo"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
 )
@@ -33,6 +36,7 @@ type spawn struct {
 	master    int    // of the terminal; -1 as well
 	pidfd     int
 	argv, env []string
+	program   string // what is looked for in place of the first of argv; "": that
 }
 
 // spawnError is why nothing runs. Where it is inside, the process stands with
@@ -165,8 +169,8 @@ func (sp *spawn) drop() {
 
 // exec forks and executes the first candidate that can be executed.
 func (sp *spawn) exec(cmd fork.Command) *spawnError {
-	refused := error(unix.ENOENT)
-	for program := range candidates(cmd.Argv[0], cmd.Env) {
+	refused, look := error(unix.ENOENT), cmp.Or(sp.program, cmd.Argv[0])
+	for program := range candidates(look, cmd.Env) {
 		cmd.Program = program
 		err := sp.fork(cmd)
 		if err == nil {
@@ -187,9 +191,9 @@ func (sp *spawn) exec(cmd fork.Command) *spawnError {
 			break
 		}
 	}
-	name := message.Clip(cmd.Argv[0], 200)
+	name := message.Clip(look, 200)
 	switch {
-	case refused == unix.ENOENT && !strings.Contains(cmd.Argv[0], "/"):
+	case refused == unix.ENOENT && !strings.Contains(look, "/"):
 		return &spawnError{inside: true, code: exitNotFound, text: name + ": command not found"}
 	case refused == unix.ENOENT:
 		return &spawnError{inside: true, code: exitNotFound, text: name + ": no such file or directory"}
@@ -333,6 +337,9 @@ func (s *Server) environment(id view.Identity, st *wire.Start) []string {
 		"PATH": defaultPath, "HOME": id.Home, "USER": id.Name, "LOGNAME": id.Name,
 		"LANG": "C.UTF-8", "SHELL": "/bin/bash", "PWD": st.Cwd,
 	}
+	if s.o.SudoSocket {
+		env["PATH"] = sudo.BinDir + ":" + defaultPath // an image's own sudo gains no rights by its file
+	}
 	if st.Terminal != nil {
 		env["TERM"] = st.Terminal.Term
 	}
@@ -360,8 +367,11 @@ func candidates(name string, env []string) func(yield func(string) bool) {
 			}
 		}
 		for dir := range strings.SplitSeq(search, ":") {
-			if dir == "" {
+			switch {
+			case dir == "":
 				dir = "."
+			case dir == sudo.BinDir && name != path.Base(sudo.Program): // it has no other
+				continue
 			}
 			file := dir + "/" + name
 			var st unix.Stat_t

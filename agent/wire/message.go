@@ -62,6 +62,9 @@ const (
 	// Reply, Done. The Turn is as with OpSuspend.
 	OpContinue = "continue"
 
+	// OpSudo: Sudo, who may use sudo from now on, until the next such call. Reply, Done.
+	OpSudo = "sudo"
+
 	// OpPorts: Reply is a Ports, Done.
 	OpPorts = "ports"
 	// OpDial: Port. Reply when the connection is made; then Data both ways, and an
@@ -127,6 +130,8 @@ type Request struct {
 	Turn         int64  `json:"turn,omitempty"`
 	Running      bool   `json:"running,omitempty"` // those that have ended may be left out
 
+	Sudo string `json:"sudo,omitempty"` // SudoOff, SudoOn or SudoForbidden
+
 	User      string `json:"user,omitempty"`
 	Path      string `json:"path,omitempty"` // escaped, as To
 	To        string `json:"to,omitempty"`
@@ -145,6 +150,13 @@ type Request struct {
 	Pack   *Pack   `json:"pack,omitempty"`
 	Owners bool    `json:"owners,omitempty"` // of an archive that root unpacks: files get the owners that it says
 }
+
+// Who may use sudo: nobody, for the sandbox says so, as at first; its user; nobody, for the server says so.
+const (
+	SudoOff       = ""
+	SudoOn        = "on"
+	SudoForbidden = "forbidden"
+)
 
 // Start is what to run.
 type Start struct {

@@ -178,7 +178,7 @@ func TestGroupsOfTools(t *testing.T) {
 	}{
 		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
-			toolset.GroupManage, 3680, // with on_expiry of update_sandbox, promote_sandbox, archive_sandbox, install_skills, create_template and those that administer images; the group is off by default
+			toolset.GroupManage, 3710, // with sudo of update_sandbox, on_expiry of update_sandbox, promote_sandbox, archive_sandbox, install_skills, create_template and those that administer images; the group is off by default
 			[]string{
 				"archive_sandbox", "build_image", "create_context", "create_template", "delete_image", "end_context", "inspect_image", "install_skills", "open_terminal", "promote_sandbox", "prune_images",
 				"resize_terminal", "run_in_shell", "start_sandbox", "stop_sandbox", "update_sandbox",

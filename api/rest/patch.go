@@ -28,7 +28,7 @@ func patch(sp *httpapi.Spellings, b *v1.UpdateSandbox, sizes sandbox.Sizes) (upd
 	p.Retention = clock(sp, "retention_seconds", b.RetentionSeconds, 0)
 	p.ArchiveAfter = clock(sp, "archive_after_seconds", b.ArchiveAfterSeconds, 0)
 	p.OnIdle, p.OnExpiry, p.Checkpoints = idleAction(sp, b.IdleAction), onExpiry(sp, b.OnExpiry), checkpoints(sp, b.Checkpoints)
-	p.AutoDelete, p.AutoStart, p.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
+	p.AutoDelete, p.AutoStart, p.AutoResume, p.Sudo = b.AutoDelete, b.AutoStart, b.AutoResume, b.Sudo
 	p.TTL, p.SlidingTTL = lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, true)
 	if b.Volumes != nil {
 		p.Mounts = new(mounts(sp, b.Volumes))

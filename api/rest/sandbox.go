@@ -96,7 +96,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 		r.ArchiveAfter = *after
 	}
 	r.OnIdle, r.OnExpiry, r.Checkpoints = idleAction(sp, b.IdleAction), onExpiry(sp, b.OnExpiry), checkpoints(sp, b.Checkpoints)
-	r.AutoDelete, r.AutoStart, r.AutoResume = b.AutoDelete, b.AutoStart, b.AutoResume
+	r.AutoDelete, r.AutoStart, r.AutoResume, r.Sudo = b.AutoDelete, b.AutoStart, b.AutoResume, b.Sudo
 	absolute, sliding := lifetimes(sp, b.TTLSeconds, b.TimeoutSeconds, b.TTLMode, false)
 	if absolute != nil {
 		r.TTL = *absolute

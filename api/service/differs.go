@@ -43,6 +43,7 @@ func Differs(r *engine.CreateRequest, s *sandbox.Sandbox) []string {
 	add("auto_start", other(r.AutoStart, s.AutoStart))
 	add("auto_resume", other(r.AutoResume, s.AutoResume))
 	add("checkpoints", other(r.Checkpoints, s.Checkpoints))
+	add("sudo", other(r.Sudo, s.Sudo))
 	return all
 }
 

@@ -52,6 +52,7 @@ type Sandbox struct {
 	AutoStart           bool       `json:"auto_start" jsonschema:"a call starts or resumes it when a clock or the host took it down"`
 	AutoResume          bool       `json:"auto_resume" jsonschema:"a call resumes it also when it was paused by a caller"`
 	Checkpoints         string     `json:"checkpoints" jsonschema:"off, or command: a snapshot after each command that changed a file of the workspace"`
+	Sudo                bool       `json:"sudo" jsonschema:"sudo works in it: whatever its user runs can be root of the sandbox, and nothing in it is kept from its user"`
 
 	CreatedAt         time.Time  `json:"created_at"`
 	UpdatedAt         time.Time  `json:"updated_at"`
@@ -132,6 +133,7 @@ type CreateSandbox struct {
 	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
 	AutoResume          *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
 	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
+	Sudo                *bool   `json:"sudo,omitempty" jsonschema:"its user may run commands as its root with sudo, and so is root; the default is false; refused where the server's allow_root is false"`
 }
 
 // UpdateSandbox changes a sandbox, which may run: what is there is changed, the rest
@@ -173,6 +175,7 @@ type UpdateSandbox struct {
 	AutoStart           *bool   `json:"auto_start,omitempty" jsonschema:"a call starts or resumes it when a clock or the host took it down; the default is true"`
 	AutoResume          *bool   `json:"auto_resume,omitempty" jsonschema:"a call resumes it also when it was paused by a caller; the default is false"`
 	Checkpoints         *string `json:"checkpoints,omitempty" jsonschema:"off (the default), or command: a snapshot after each command that changed a file of the workspace"`
+	Sudo                *bool   `json:"sudo,omitempty" jsonschema:"its user may run commands as its root with sudo, and so is root; the default is false; refused where the server's allow_root is false"`
 
 	ExtendTo *time.Time `json:"extend_to,omitempty" jsonschema:"moves expires_at later, and never earlier; one that never expires stays so"`
 }

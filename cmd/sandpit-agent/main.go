@@ -4,7 +4,8 @@
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
 // it that it needs, as `sandpit-agent serve FILE` in any container, and beside such a one as `sandpit-agent relay SOCKET`
-// and, for a moment, as `sandpit-agent step NAME`; see package plain.
+// and, for a moment, as `sandpit-agent step NAME`; see package plain. Under the name sudo it is the sandbox's sudo, see
+// package agent/sudo.
 package main
 
 import (
@@ -13,10 +14,13 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"runtime"
 
 	"sandpit.dev/agent/boot/plain"
 	"sandpit.dev/agent/server"
+	"sandpit.dev/agent/sudo"
+	"sandpit.dev/agent/sudo/program"
 	"sandpit.dev/runtime/native/boot"
 	"sandpit.dev/runtime/native/inside"
 )
@@ -26,6 +30,10 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
+	if len(os.Args) > 0 && path.Base(os.Args[0]) == path.Base(sudo.Program) {
+		runtime.UnlockOSThread()
+		os.Exit(program.Main(os.Args[1:]))
+	}
 	if len(os.Args) == 3 {
 		told(os.Args[1], os.Args[2])
 	}
@@ -60,17 +68,19 @@ func told(word, arg string) {
 func serve() error {
 	err := server.BecomeInit()
 	var opts server.Options
+	var asked *os.File
 	if err == nil {
-		opts, err = inside.Setup()
+		opts, asked, err = inside.Setup()
 	}
 	if errors.Is(err, boot.ErrAbandoned) {
 		return err
 	}
-	var listener net.Listener
+	var listener, sudoers net.Listener
 	if err == nil {
-		f := os.NewFile(boot.ListenFD, "agent.sock")
-		listener, err = net.FileListener(f)
-		_ = f.Close()
+		listener, err = listen(os.NewFile(boot.ListenFD, "agent.sock"))
+	}
+	if err == nil {
+		sudoers, err = listen(asked)
 	}
 	if err != nil {
 		_ = boot.Answer(boot.SocketFD, err)
@@ -79,7 +89,14 @@ func serve() error {
 	s := server.New(opts)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(context.Background(), listener) }()
-	_ = boot.Answer(boot.SocketFD, nil) // a server that is gone by now comes back
+	go func() { _ = s.ServeSudo(context.Background(), sudoers.(*net.UnixListener)) }() // lives as long; who asks hears nothing if it fails
+	_ = boot.Answer(boot.SocketFD, nil)                                                // a server that is gone by now comes back
 	_ = os.NewFile(boot.SocketFD, "boot").Close()
 	return <-ended // this thread does nothing from now on: see server.BecomeInit
+}
+
+// listen makes a listener of its descriptor, which it closes.
+func listen(f *os.File) (net.Listener, error) {
+	defer f.Close()
+	return net.FileListener(f)
 }

@@ -75,7 +75,7 @@ stopped. A memory limit under what is in use is refused.`,
 			Env: env.Value(), EnvSet: envSet.Value(), EnvUnset: *envUnset, Metadata: labels.Value(), Volumes: volumes,
 			IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
 			AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(), OnExpiry: k.OnExpiry.Value(),
-			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(),
+			AutoStart: k.Bool("auto-start", k.AutoStart), AutoResume: k.Bool("auto-resume", k.AutoResume), Checkpoints: k.Checkpoints.Value(), Sudo: k.Bool("sudo", k.Sudo),
 		}
 		if f.Changed("extend") {
 			r.ExtendTo = new(time.Now().Add(*extend))

@@ -37,6 +37,7 @@ type Patch struct {
 	AutoStart    *bool
 	AutoResume   *bool
 	Checkpoints  *sandbox.Checkpoints
+	Sudo         *bool
 	CPU          *float64
 	MemoryMB     *int
 	DiskMB       *int
@@ -197,6 +198,7 @@ func (p Patch) Fields(s *sandbox.Sandbox) []string {
 		{"auto_start", differs(p.AutoStart, s.AutoStart)},
 		{"auto_resume", differs(p.AutoResume, s.AutoResume)},
 		{"checkpoints", differs(p.Checkpoints, s.Checkpoints)},
+		{"sudo", differs(p.Sudo, s.Sudo)},
 		{"network", p.Network != nil && !p.Network.Equal(s.Network)},
 		{"mounts", p.Volumes != nil},
 	} {
@@ -248,6 +250,7 @@ func (p Patch) Apply(s *sandbox.Sandbox, at time.Time) {
 	Set(&s.AutoStart, p.AutoStart)
 	Set(&s.AutoResume, p.AutoResume)
 	Set(&s.Checkpoints, p.Checkpoints)
+	Set(&s.Sudo, p.Sudo)
 	Set(&s.Mounts, p.Volumes)
 	Set(&s.Network, p.Network)
 	if p.TTL != nil {

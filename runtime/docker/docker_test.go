@@ -130,7 +130,7 @@ func TestDriver(t *testing.T) {
 // lacks are the features that no Engine gives to the driver, where it runs containers as root.
 func lacks() []runtime.Feature {
 	return []runtime.Feature{
-		runtime.Isolation, runtime.LimitSockets, runtime.LimitDisk, runtime.CheapSnapshots,
+		runtime.Isolation, runtime.LimitSockets, runtime.LimitDisk, runtime.Sudo, runtime.CheapSnapshots,
 	}
 }
 

@@ -46,6 +46,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.TrackChanges:   nil,
 		runtime.WatchFiles:     nil,
 		runtime.RootUser:       nil,
+		runtime.Sudo:           no("run commands with user root, or use the native runtime", "the agent has no groups of processes in a container, into which it could start a command of root's beside its caller"),
 		runtime.Reopen:         nil,
 		runtime.Pause:          nil,
 		runtime.Resize:         nil,

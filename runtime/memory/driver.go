@@ -36,6 +36,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.TrackChanges:   no("does not tell what a command changed"),
 		runtime.WatchFiles:     nil,
 		runtime.RootUser:       no("has one user, the host's"),
+		runtime.Sudo:           no("has one user, the host's"),
 		runtime.Reopen:         nil,
 		runtime.Pause:          nil,
 		runtime.Resize:         nil,

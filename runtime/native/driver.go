@@ -182,7 +182,7 @@ func Open(ctx context.Context, opts Options) (_ *Driver, err error) {
 		d.log.Warn("changes of files cannot be tracked", "error", d.changesErr)
 		d.changes = nil
 	}
-	if d.uids, err = newRanges(dir, d.mounts, &d.inflight, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil, opts.Spawn); err != nil {
+	if d.uids, err = newRanges(dir, d.agent.Name(), d.mounts, &d.inflight, d.yard != nil, d.cgroups.Info().Err(cgroup.Sockets) != nil, opts.Spawn); err != nil {
 		return nil, err
 	}
 	undo.Add(d.uids.close)

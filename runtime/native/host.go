@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/atomicfile"
 	"sandpit.dev/linux/cgroup"
@@ -53,6 +54,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 	c := runtime.Capabilities{
 		runtime.Isolation:    nil,
 		runtime.RootUser:     nil,
+		runtime.Sudo:         sudoWorks(),
 		runtime.Reopen:       nil,
 		runtime.LimitCPU:     groups.Err(cgroup.CPU),
 		runtime.LimitMemory:  groups.Err(cgroup.Memory),
@@ -131,4 +133,12 @@ func placeAgent(dir string, program []byte) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// sudoWorks says why the agent cannot start commands that code inside names; nil: it can.
+func sudoWorks() error {
+	if fork.MayBeAlone {
+		return nil
+	}
+	return fault.New(fault.Unsupported, "sudo is written for amd64 alone").WithRemedy("run commands with user root")
 }

@@ -10,11 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/sudo"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 )
 
 var _ runtime.Namer = (*Instance)(nil)
+
+// Programs is where sudo is. See [runtime.Helper].
+func (i *Instance) Programs() string { return sudo.BinDir }
 
 // SetHostname changes the host name of what runs. See [runtime.Namer].
 func (i *Instance) SetHostname(ctx context.Context, name string) error {

@@ -49,7 +49,7 @@ var agentProgram = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-func needRoot(t *testing.T) {
+func needRoot(t testing.TB) {
 	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime makes namespaces with mapped id ranges")
 }
@@ -82,7 +82,7 @@ func TestConformance(t *testing.T) {
 			Open:  func(t *testing.T) runtime.Driver { return open(t, dir, "") },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
-				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Reopen,
+				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Sudo, runtime.Reopen,
 				runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
 			},
 		}
@@ -105,7 +105,7 @@ func TestConformanceOnPlainLayers(t *testing.T) {
 			Must:  must,
 			Lacks: []runtime.Feature{runtime.LimitDisk, runtime.CheapSnapshots},
 		}
-	})
+	}, "Sudo") // which knows no layers
 }
 
 // Before Linux 6.15 mounts are made by way of a yard, which works on any kernel.
@@ -119,10 +119,10 @@ func TestConformanceByAYard(t *testing.T) {
 			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Yard: true}) },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitMemory, runtime.LimitPids, runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles,
-				runtime.RootUser, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
+				runtime.RootUser, runtime.Sudo, runtime.Reopen, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
 			},
 		}
-	}, "Changes", "Watches") // no mount has a part in them
+	}, "Changes", "Watches", "Sudo") // no mount has a part in them, or another test is of it
 }
 
 // On a processor for which no assembler is written, children of the server have a copy of its
@@ -135,9 +135,9 @@ func TestConformanceByThePortableSpawn(t *testing.T) {
 		return runtimetest.Harness{
 			Image: runtime.Image{Root: root},
 			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Spawn: spawn.Portable}) },
-			Must:  []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen},
+			Must:  []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Sudo, runtime.Reopen},
 		}
-	}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Isolation", "Neighbours") // these are about what comes later
+	}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Sudo", "Isolation", "Neighbours") // these are about what comes later
 }
 
 // The agent's own suite, through a real sandbox.

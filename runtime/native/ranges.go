@@ -52,9 +52,9 @@ func (u *uidRange) close() {
 	}
 }
 
-// newRanges returns the ranges of a driver's directory. old, small and m are furnish.NewKits'.
-func newRanges(dir string, mounts *os.File, c *inflight, old, small bool, m spawn.Method) (*ranges, error) {
-	kits, err := furnish.NewKits(old, small, m)
+// newRanges returns the ranges of a driver's directory. program, old, small and m are furnish.NewKits'.
+func newRanges(dir, program string, mounts *os.File, c *inflight, old, small bool, m spawn.Method) (*ranges, error) {
+	kits, err := furnish.NewKits(program, old, small, m)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,11 @@ func newTestRanges(t *testing.T, c *inflight) *ranges {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = mounts.Close() })
-	r, err := newRanges(t.TempDir(), mounts, c, false, true, spawn.Fastest)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRanges(t.TempDir(), program, mounts, c, false, true, spawn.Fastest)
 	if err != nil {
 		t.Fatal(err)
 	}

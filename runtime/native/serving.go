@@ -54,7 +54,7 @@ func (s *start) handOver(context.Context) error {
 	if s.d.cgroups.Info().Err(cgroup.Sockets) != nil {
 		m.OpenFiles = commandFiles
 	}
-	s.files.Facts = s.ids.kit.Sys
+	s.files.Facts, s.files.Sudo = s.ids.kit.Sys, s.ids.kit.Sudo
 	_ = s.first.conn.SetWriteDeadline(time.Now().Add(serveTimeout))
 	if err := boot.Send(s.first.conn, m, s.files); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start", s.i.id)

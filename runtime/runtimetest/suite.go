@@ -65,6 +65,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 		{"Changes", tracks},
 		{"Watches", watches},
 		{"Users", users},
+		{"Sudo", sudos},
 		{"Told", told},
 		{"Isolation", isolation},
 		{"Neighbours", neighbours},

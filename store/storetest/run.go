@@ -90,6 +90,7 @@ func box(n int) *sandbox.Sandbox {
 			IdleTimeout: 30 * time.Minute, OnIdle: sandbox.IdlePause, Retention: 7*24*time.Hour + 3, ArchiveAfter: 24*time.Hour + 7, AutoDelete: n%2 == 1,
 			ExpiresAt: at.Add(time.Hour), OnExpiry: sandbox.ExpiryPause, TTL: time.Hour + 1, AutoStart: n%2 == 0, AutoResume: n%3 == 0, Checkpoints: sandbox.CheckpointsCommand, RetentionDefault: n%3 == 1,
 		},
+		Sudo:  n%2 == 0,
 		State: sandbox.Stopped, StopCause: sandbox.CauseIdle, StopDetail: "idle for 30 minutes", Handle: []byte{0, 1, 255},
 		Archive: sandbox.Archive{ID: snapshotID(n + 2), Place: "bucket \"b\"", Digest: "sha256:x", PackedBytes: 1 << 40, Bytes: 7, At: at.Add(6e6)},
 		Restore: snapshotID(n), Parent: snapshotID(n + 1), ForkedFrom: boxID(n + 1),

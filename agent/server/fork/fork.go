@@ -29,6 +29,9 @@ type Command struct {
 	// Credential is what it takes on; nil: it keeps the thread's.
 	Credential *syscall.Credential
 	OpenFiles  uint32 // its RLIMIT_NOFILE; 0: the caller's
+	// Alone: the child has no descriptor but Files when its program is looked up, so that no path leads through ours:
+	// for programs that untrusted code names. It is ENOSYS where [MayBeAlone] is false, or the kernel makes it so.
+	Alone bool
 	// AmbientCaps are kept over the change of credentials and the execve.
 	AmbientCaps []uintptr
 }
@@ -68,6 +71,9 @@ const errRefused = unix.ENOTSUP
 
 // classic starts the command by the means of Go itself.
 func (c *Command) classic() (pid, pidfd int, err error) {
+	if c.Alone {
+		return 0, -1, unix.ENOSYS
+	}
 	sys := &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal, Credential: c.Credential, AmbientCaps: c.AmbientCaps, PidFD: &pidfd}
 	if c.Group >= 0 {
 		sys.UseCgroupFD, sys.CgroupFD = true, c.Group

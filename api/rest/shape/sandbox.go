@@ -25,7 +25,7 @@ func Sandbox(s *sandbox.Sandbox) v1.Sandbox {
 		Volumes: mountsOf(s.Mounts), Skills: Installed(s.Skills), Template: madeOf(s), ParentSnapshot: TextOrNull(string(s.Parent)), ForkedFrom: TextOrNull(string(s.ForkedFrom)),
 		IdleTimeoutSeconds: int64(s.IdleTimeout / time.Second), IdleAction: string(s.OnIdle),
 		RetentionSeconds: int64(s.Retention / time.Second), ArchiveAfterSeconds: int64(s.ArchiveAfter / time.Second), AutoDelete: s.AutoDelete, ExpiresAt: TimeOrNull(s.ExpiresAt), OnExpiry: string(s.OnExpiry),
-		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints),
+		AutoStart: s.AutoStart, AutoResume: s.AutoResume, Checkpoints: string(s.Checkpoints), Sudo: s.Sudo,
 		CreatedAt: s.CreatedAt.UTC(), UpdatedAt: s.UpdatedAt.UTC(), StartedAt: TimeOrNull(s.StartedAt),
 		LastActivityAt: TimeOrNull(s.LastActivity), UnresponsiveSince: TimeOrNull(s.UnresponsiveSince), StoppedAt: TimeOrNull(s.StoppedAt), RunSeconds: runSeconds(s, time.Now()),
 		ExecCount: s.ExecCount, ExecTotalMS: s.ExecTime.Milliseconds(),

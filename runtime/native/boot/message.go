@@ -48,6 +48,7 @@ type Files struct {
 	OOM    *os.File   // counter of out-of-memory kills
 	Pids   *os.File   // counter of refused forks
 	Facts  *os.File   // directory with the files that lie over the kernel's
+	Sudo   *os.File   // a listening unix socket that the sandbox's sudo asks at
 	Gauges Gauges     // what they are written from
 	Joins  []*os.File // v1 tasks files, which the threads of commands join
 }
@@ -59,7 +60,7 @@ type Gauges struct {
 }
 
 const (
-	fixedFiles = 11
+	fixedFiles = 12
 	maxJoins   = 8
 	maxMessage = 16 << 10
 	maxReply   = 1 << 10
@@ -67,7 +68,7 @@ const (
 
 func (f *Files) list() []*os.File {
 	g := f.Gauges
-	return append([]*os.File{f.View, f.Log, f.Cgroup, f.OOM, f.Pids, f.Facts, g.Memory, g.MemoryLimit, g.MemoryStat, g.CPU, g.Tasks}, f.Joins...)
+	return append([]*os.File{f.View, f.Log, f.Cgroup, f.OOM, f.Pids, f.Facts, f.Sudo, g.Memory, g.MemoryLimit, g.MemoryStat, g.CPU, g.Tasks}, f.Joins...)
 }
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
@@ -138,8 +139,8 @@ func Receive(sock int) (Message, Files, error) {
 		return Message{}, Files{}, fmt.Errorf("boot: %d descriptors came, at least %d are sent", len(fds), fixedFiles)
 	}
 	file := func(i int, name string) *os.File { return os.NewFile(uintptr(fds[i]), name) }
-	f := Files{View: file(0, "view"), Log: file(1, "log"), Cgroup: file(2, "cgroup"), OOM: file(3, "oom"), Pids: file(4, "pids"), Facts: file(5, "facts"),
-		Gauges: Gauges{Memory: file(6, "memory"), MemoryLimit: file(7, "memory limit"), MemoryStat: file(8, "memory stat"), CPU: file(9, "cpu"), Tasks: file(10, "tasks")}}
+	f := Files{View: file(0, "view"), Log: file(1, "log"), Cgroup: file(2, "cgroup"), OOM: file(3, "oom"), Pids: file(4, "pids"), Facts: file(5, "facts"), Sudo: file(6, "sudo"),
+		Gauges: Gauges{Memory: file(7, "memory"), MemoryLimit: file(8, "memory limit"), MemoryStat: file(9, "memory stat"), CPU: file(10, "cpu"), Tasks: file(11, "tasks")}}
 	for i := range fds[fixedFiles:] {
 		f.Joins = append(f.Joins, file(fixedFiles+i, "tasks"))
 	}

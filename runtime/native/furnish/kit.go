@@ -5,10 +5,14 @@ package furnish
 
 import (
 	"os"
+	"path"
+	"strconv"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/sudo"
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/mount"
 	"sandpit.dev/linux/spawn"
@@ -21,12 +25,16 @@ type Kit struct {
 	Dev *os.File // detached /dev, complete but for the next two
 	Pts *os.File // detached terminals and shared memory; nil where they are in Dev already
 	Shm *os.File
+	// Program is sudo's, detached, where it is not in Dev already, and Sudo the listening socket beside it.
+	Program *os.File
+	Sudo    *os.File
+
 	Sys *os.File // detached: empty files for the agent to write, see [boot.Files]
 }
 
 // Close lets go of what is left of it.
 func (k *Kit) Close() error {
-	for _, f := range []**os.File{&k.Net, &k.Dev, &k.Pts, &k.Shm, &k.Sys} {
+	for _, f := range []**os.File{&k.Net, &k.Dev, &k.Pts, &k.Shm, &k.Program, &k.Sudo, &k.Sys} {
 		if *f != nil {
 			_ = (*f).Close()
 			*f = nil
@@ -38,6 +46,7 @@ func (k *Kit) Close() error {
 // Kits makes them. It is safe for concurrent use.
 type Kits struct {
 	older         *older // nil from Linux 6.15 on
+	program       string
 	script        spawn.Script
 	net, pts, shm spawn.Arg
 	sys           spawn.Arg
@@ -60,9 +69,10 @@ var socketBuffers = [...]struct{ file, bytes string }{
 }
 
 // NewKits writes the script, for kernels before Linux 6.15 where old is set. Where small is,
-// buffers of sockets are bounded: no limit of memory counts them there. Children of m run it.
-func NewKits(old, small bool, m spawn.Method) (_ *Kits, err error) {
-	k := &Kits{script: spawn.Script{Method: m}, loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+// buffers of sockets are bounded: no limit of memory counts them there. program is the path of the agent's, which
+// may be read by nobody inside. Children of m run it.
+func NewKits(program string, old, small bool, m spawn.Method) (_ *Kits, err error) {
+	k := &Kits{program: program, script: spawn.Script{Method: m}, loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
 	if old {
 		if k.older, err = openOlder(); err != nil {
 			return nil, err
@@ -112,17 +122,20 @@ func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
 			_ = kit.Close()
 		}
 	}()
-	if kit.Dev, err = makeDev(); err != nil || k.older != nil {
+	if kit.Dev, kit.Sudo, err = makeDev(); err != nil {
+		return kit, err
+	}
+	if kit.Program, err = k.cloneProgram(); err != nil || k.older != nil {
 		return kit, err
 	}
 	// One tree, that is attached in one step.
-	pts, shm := kit.Pts, kit.Shm
-	kit.Pts, kit.Shm = nil, nil
-	defer func() { _, _ = pts.Close(), shm.Close() }()
+	pts, shm, program := kit.Pts, kit.Shm, kit.Program
+	kit.Pts, kit.Shm, kit.Program = nil, nil, nil
+	defer func() { _, _, _ = pts.Close(), shm.Close(), program.Close() }()
 	for _, m := range []struct {
 		mount *os.File
 		at    string
-	}{{pts, "pts"}, {shm, "shm"}} {
+	}{{pts, "pts"}, {shm, "shm"}, {program, programAt}} {
 		if err := unix.MoveMount(int(m.mount.Fd()), "", int(kit.Dev.Fd()), m.at, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 			return nil, &os.PathError{Op: "move_mount", Path: "/dev/" + m.at, Err: err}
 		}
@@ -130,14 +143,35 @@ func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
 	return kit, nil
 }
 
+// cloneProgram makes a mount of the agent's program, which is also sudo's. All sandboxes have that file: none can
+// open it, to lock or to watch it, and to execute it takes no more than its mode gives everybody.
+func (k *Kits) cloneProgram() (*os.File, error) {
+	m, err := mount.CloneAt(unix.AT_FDCWD, k.program)
+	if err != nil {
+		return nil, err
+	}
+	if err := mount.SetAttr(m, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
+		_ = m.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// programAt and socketAt are where sudo's program and its socket are, in /dev.
+var (
+	programAt = strings.TrimPrefix(sudo.Program, "/dev/")
+	socketAt  = strings.TrimPrefix(sudo.Socket, "/dev/")
+)
+
 const quiet = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 
 // makeDev makes a sandbox's /dev: read-only, on a file system of its own, since a
-// lock or a watch on a shared one would reach the neighbours.
-func makeDev() (_ *os.File, err error) {
+// lock or a watch on a shared one would reach the neighbours. It comes with the listening socket in it, which no other
+// sandbox has a way to.
+func makeDev() (_, _ *os.File, err error) {
 	dev, err := mount.New("tmpfs", quiet|unix.MOUNT_ATTR_NOATIME, mount.Param{Key: "mode", Value: "0755"}, mount.Param{Key: "size", Value: "64k"})
 	if err != nil {
-		return nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
+		return nil, nil, fault.Wrap(fault.Unsupported, err, "the host cannot mount a tmpfs")
 	}
 	defer func() {
 		if err != nil {
@@ -150,11 +184,11 @@ func makeDev() (_ *os.File, err error) {
 		major, minor uint32
 	}{{"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}} {
 		if err := unix.Mknodat(fd, n.name, unix.S_IFCHR|0o666, int(unix.Mkdev(n.major, n.minor))); err != nil {
-			return nil, fault.Wrap(fault.Unsupported, err, "the device node %s cannot be made", n.name).
+			return nil, nil, fault.Wrap(fault.Unsupported, err, "the device node %s cannot be made", n.name).
 				WithRemedy("let the server have CAP_MKNOD")
 		}
 		if err := unix.Fchmodat(fd, n.name, 0o666, 0); err != nil { // whatever the umask is
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	for _, l := range [][2]string{
@@ -162,16 +196,49 @@ func makeDev() (_ *os.File, err error) {
 		{"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"},
 	} {
 		if err := unix.Symlinkat(l[0], fd, l[1]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	for _, name := range []string{"pts", "shm"} {
+	for _, name := range []string{"pts", "shm", path.Dir(socketAt), path.Dir(programAt)} {
 		if err := unix.Mkdirat(fd, name, 0o755); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		if err := unix.Fchmodat(fd, name, 0o755, 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := unix.Mknodat(fd, programAt, unix.S_IFREG, 0); err != nil {
+		return nil, nil, &os.PathError{Op: "mknod", Path: sudo.Program, Err: err}
+	}
+	asked, err := listenAt(fd, socketAt)
+	if err != nil {
+		return nil, nil, err
 	}
 	if err := mount.SetAttr(dev, unix.MOUNT_ATTR_RDONLY); err != nil {
-		return nil, err
+		_ = asked.Close()
+		return nil, nil, err
 	}
-	return dev, nil
+	return dev, asked, nil
+}
+
+// listenAt makes a listening socket that everybody who finds it may connect to.
+func listenAt(dir int, name string) (*os.File, error) {
+	const backlog = 512
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socket", err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name})
+	if err == nil {
+		err = unix.Fchmodat(dir, name, 0o666, 0)
+	}
+	if err == nil {
+		err = unix.Listen(fd, backlog)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, &os.PathError{Op: "listen", Path: name, Err: err}
+	}
+	return f, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/sudo"
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/spawn"
 )
@@ -46,6 +47,7 @@ const (
 	paramNameLen
 	paramPts // of an older kernel's kit
 	paramShm
+	paramProgram
 )
 
 // Script makes insides. It is safe for concurrent use.
@@ -57,6 +59,7 @@ type Script struct {
 
 	// What the calls point to.
 	point    unix.OpenHow
+	file     unix.OpenHow
 	frozen   unix.MountAttr
 	readOnly unix.MountAttr
 }
@@ -69,6 +72,10 @@ func New(old bool, m spawn.Method) (_ *Script, err error) {
 		// are not followed.
 		point: unix.OpenHow{
 			Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+		},
+		file: unix.OpenHow{
+			Flags:   unix.O_PATH | unix.O_CLOEXEC,
 			Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
 		},
 		frozen:   unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC},
@@ -111,11 +118,11 @@ func (t *Script) Birth() *spawn.Script { return &t.birth }
 // It blocks its thread for about 1 ms. A root in which a mount point is no directory is fault.Conflict.
 func (t *Script) Inside(pidfd, root *os.File, kit *Kit, hostname string) (*Inside, error) {
 	name := append([]byte(hostname), 0)
-	pts, shm := uintptr(0), uintptr(0)
+	pts, shm, program := uintptr(0), uintptr(0), uintptr(0)
 	if t.older != nil {
-		pts, shm = kit.Pts.Fd(), kit.Shm.Fd()
+		pts, shm, program = kit.Pts.Fd(), kit.Shm.Fd(), kit.Program.Fd()
 	}
-	opened, err := t.script.Run(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)), pts, shm)
+	opened, err := t.script.Run(pidfd, root.Fd(), kit.Dev.Fd(), kit.Sys.Fd(), uintptr(unsafe.Pointer(unsafe.SliceData(name))), uintptr(len(hostname)), pts, shm, program)
 	runtime.KeepAlive(root)
 	runtime.KeepAlive(kit)
 	runtime.KeepAlive(name)
@@ -209,6 +216,8 @@ func (t *Script) root() {
 		}{{spawn.Param(paramPts), "dev/pts"}, {spawn.Param(paramShm), "dev/shm"}} {
 			t.move("mount /"+m.at, m.mount, t.open("open /"+m.at, spawn.Never, root, m.at))
 		}
+		at := p.Open("open "+sudo.Program, spawn.Never, unix.SYS_OPENAT2, root, p.Text("dev/"+programAt), spawn.Pointer(unsafe.Pointer(&t.file)), spawn.Int(unsafe.Sizeof(t.file)))
+		t.move("mount "+sudo.Program, spawn.Param(paramProgram), at)
 	}
 	p.Do("enter the root", spawn.Never, unix.SYS_FCHDIR, root)
 	p.Do("make it the root", spawn.Never, unix.SYS_CHROOT, p.Text("."))

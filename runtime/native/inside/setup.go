@@ -18,12 +18,12 @@ import (
 )
 
 // Setup waits for the driver's message, and gives what the agent's server needs to
-// work in the inside that the driver has made meanwhile. It is called once, in a process
+// work in the inside that the driver has made meanwhile, and the socket of the sandbox's sudo. It is called once, in a process
 // that has become an init, and locked to its first thread.
 //
 // The message comes to the thread that becomes the user's view: that is there by then, and
 // the first thread is woken once, when all is done.
-func Setup() (opts server.Options, err error) {
+func Setup() (opts server.Options, sudo *os.File, err error) {
 	populate()
 	user := &lockedView{
 		identity: view.Identity{
@@ -33,39 +33,39 @@ func Setup() (opts server.Options, err error) {
 		calls: make(chan func()),
 	}
 	user.prepare = func() (err error) {
-		opts, err = receive(user)
+		opts, sudo, err = receive(user)
 		return err
 	}
 	if err := user.Start(); err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
-	return opts, nil
+	return opts, sudo, nil
 }
 
 // receive takes the message, and makes the process and the user's view what it says.
-func receive(user *lockedView) (server.Options, error) {
+func receive(user *lockedView) (server.Options, *os.File, error) {
 	m, f, err := boot.Receive(boot.SocketFD)
 	if err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	// Whatever the sandbox's root may do: the agent's memory and descriptors
 	// are out of its reach, in /proc too.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return server.Options{}, fmt.Errorf("become undumpable: %w", err)
+		return server.Options{}, nil, fmt.Errorf("become undumpable: %w", err)
 	}
 	if err := inherit(); err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	files, err := openFiles(m.OpenFiles)
 	if err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	if err := enterRoot(); err != nil {
-		return server.Options{}, err
+		return server.Options{}, nil, err
 	}
 	told, err := openFacts(f)
 	if err != nil {
-		return server.Options{}, fmt.Errorf("tell the limits: %w", err)
+		return server.Options{}, nil, fmt.Errorf("tell the limits: %w", err)
 	}
 	user.mounts = f.View
 	user.lock = lock{joins: f.Joins, drop: m.AgentCaps, filter: m.UserFilter, answer: told.answer}
@@ -87,7 +87,8 @@ func receive(user *lockedView) (server.Options, error) {
 		OOMKills:     reader(f.OOM, counter.OOMKills),
 		PidsRefusals: reader(f.Pids, counter.PIDsRefused),
 		Refresh:      told.refresh,
-	}, nil
+		SudoSocket:   true,
+	}, f.Sudo, nil
 }
 
 // enterRoot makes the sandbox's root that of the process, on the thread that calls it and on all

@@ -219,6 +219,7 @@ type wholeShape struct {
 	AutoStart           bool              `json:"auto_start"`
 	AutoResume          bool              `json:"auto_resume,omitempty"`
 	Checkpoints         string            `json:"checkpoints,omitempty"`
+	Sudo                bool              `json:"sudo,omitempty"`
 	ParentSnapshot      string            `json:"parent_snapshot,omitempty"`
 	ForkedFrom          string            `json:"forked_from,omitempty"`
 	StartedAt           string            `json:"started_at,omitempty"`
@@ -234,7 +235,7 @@ func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) who
 	out := wholeShape{
 		shape: describe(ctx, c, s), StopDetail: s.StopDetail, Runtime: s.Runtime, Digest: s.ImageDigest, Pids: s.Limits.Pids,
 		EnvNames: slices.Sorted(maps.Keys(s.Env)), Labels: s.Metadata,
-		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), ArchiveAfterMinutes: s.ArchiveAfter.Minutes(), ArchivedBytes: s.Archive.PackedBytes, AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume,
+		UnusedTTLMinutes: s.TTL.Minutes(), RetentionMinutes: s.Retention.Minutes(), ArchiveAfterMinutes: s.ArchiveAfter.Minutes(), ArchivedBytes: s.Archive.PackedBytes, AutoDelete: s.AutoDelete, AutoStart: s.AutoStart, AutoResume: s.AutoResume, Sudo: s.Sudo,
 		ParentSnapshot: string(s.Parent), ForkedFrom: string(s.ForkedFrom), StartedAt: toolset.TimeText(s.StartedAt), StoppedAt: toolset.TimeText(s.StoppedAt),
 		Commands: s.ExecCount, CommandSeconds: s.ExecTime.Seconds(), BytesUploaded: s.BytesUploaded, BytesDownloaded: s.BytesDownloaded,
 	}
@@ -268,6 +269,7 @@ func (s *wholeShape) wholeLines() []string {
 	add(s.AutoDelete, "deleted as soon as it is stopped")
 	add(!s.AutoStart, "a call does not start it")
 	add(s.AutoResume, "a call resumes it, whoever paused it")
+	add(s.Sudo, "sudo works in it: its user is root")
 	add(s.Checkpoints != "", "checkpoints: a snapshot after each command that changed files")
 	add(len(s.EnvNames) > 0, "variables: %s (values are not shown)", named(s.EnvNames))
 	add(len(s.Labels) > 0, "labels: %s", named(slices.Sorted(maps.Keys(s.Labels))))

@@ -145,6 +145,7 @@ func updateSandbox() toolset.Tool {
 			{Name: "auto_delete", Kind: toolset.Boolean, About: "Delete it as soon as it is stopped."},
 			{Name: "auto_start", Kind: toolset.Boolean, About: "A call starts it when a clock or the host took it down."},
 			{Name: "auto_resume", Kind: toolset.Boolean, About: "A call resumes it also when it was paused by a caller."},
+			{Name: "sudo", Kind: toolset.Boolean, About: "Its user may use sudo, and so is root."},
 			{Name: "checkpoints", Kind: toolset.Text, Enum: []string{string(sandbox.CheckpointsOff), string(sandbox.CheckpointsCommand)}, About: "command: a snapshot after each command that changed files of the workspace."},
 		},
 		Example: `{"sandbox": "my-project", "memory_mb": 1024}`,
@@ -195,6 +196,7 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "auto_delete", &p.AutoDelete, yes)
 	given(a, "auto_start", &p.AutoStart, yes)
 	given(a, "auto_resume", &p.AutoResume, yes)
+	given(a, "sudo", &p.Sudo, yes)
 	given(a, "idle_action", &p.OnIdle, func(n string) sandbox.IdleAction { return sandbox.IdleAction(a.Text(n)) })
 	given(a, "on_expiry", &p.OnExpiry, func(n string) sandbox.ExpiryAction { return sandbox.ExpiryAction(a.Text(n)) })
 	given(a, "checkpoints", &p.Checkpoints, func(n string) sandbox.Checkpoints { return sandbox.Checkpoints(a.Text(n)) })

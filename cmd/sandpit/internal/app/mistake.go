@@ -109,7 +109,7 @@ func flagsOf(field string) []string {
 	switch field {
 	case "cpu_cores":
 		return []string{"cpu"}
-	case "image", "language", "cwd", "user", "pids", "name", "from_snapshot", "idle_action", "auto_delete", "auto_start", "auto_resume", "checkpoints", "if_exists", "env_set", "env_unset":
+	case "image", "language", "cwd", "user", "pids", "name", "from_snapshot", "idle_action", "auto_delete", "auto_start", "auto_resume", "sudo", "checkpoints", "if_exists", "env_set", "env_unset":
 		return []string{strings.ReplaceAll(field, "_", "-")}
 	case "env":
 		return []string{"env", "env-file"}

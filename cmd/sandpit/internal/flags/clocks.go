@@ -18,6 +18,7 @@ type Clocks struct {
 	Checkpoints           choice
 	AutoDelete, AutoStart bool
 	AutoResume            bool
+	Sudo                  bool
 }
 
 // ClockFlags adds them to c.
@@ -39,6 +40,7 @@ func ClockFlags(c *cobra.Command) *Clocks {
 	f.BoolVar(&k.AutoDelete, "auto-delete", false, "delete it as soon as it stops")
 	f.BoolVar(&k.AutoStart, "auto-start", true, "a call starts it when a clock or the host took it down")
 	f.BoolVar(&k.AutoResume, "auto-resume", false, "a call resumes it also when somebody paused it")
+	f.BoolVar(&k.Sudo, "sudo", false, "its user may use sudo, and so is root in it")
 	f.Var(&k.Checkpoints, "checkpoints", "off, or command: a snapshot after each command that changed a file")
 	for _, name := range []string{"idle-action", "ttl-mode", "on-expiry", "checkpoints"} {
 		words := f.Lookup(name).Value.(*choice).words
