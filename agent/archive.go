@@ -79,8 +79,12 @@ func (a *Archive) Close() error {
 // Unpack makes files of a tar archive, below a directory. Of the archive nothing is trusted: what cannot
 // be made, or must not be, is left out. If it fails, or ctx ends, a part is there; each file whole.
 func (c *Client) Unpack(ctx context.Context, path string, r io.Reader, o sandbox.UnpackFilesOptions) (sandbox.FilesPacked, error) {
+	op := wire.OpUnpack
+	if o.Outcomes {
+		op = wire.OpUnpackEach
+	}
 	s, err := c.open(ctx, &wire.Request{
-		Op: wire.OpUnpack, Path: path, User: o.User, Size: o.Most, Parents: o.MakeParents, Owners: o.Owners, Sync: o.Sync,
+		Op: op, Path: path, User: o.User, Size: o.Most, Parents: o.MakeParents, Owners: o.Owners, Sync: o.Sync,
 	}, true)
 	if err != nil {
 		return sandbox.FilesPacked{}, err
@@ -93,7 +97,38 @@ func (c *Client) Unpack(ctx context.Context, path string, r io.Reader, o sandbox
 	if err := s.reply(&w); err != nil {
 		return sandbox.FilesPacked{}, older(err)
 	}
-	return packed(w), nil
+	sum := packed(w)
+	if o.Outcomes {
+		if sum.Outcomes, err = s.outcomes(); err != nil {
+			return sandbox.FilesPacked{}, err
+		}
+	}
+	return sum, nil
+}
+
+// outcomes reads what became of each entry of an archive.
+func (s *stream) outcomes() (all []sandbox.FileOutcome, err error) {
+	for size := 0; ; {
+		t, p, err := s.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case t == wire.Done:
+			return all, nil
+		case t != wire.Item:
+			return nil, s.broken("a frame stands among what became of files that is none")
+		}
+		var some []wire.Outcome
+		if err := wire.Decode(p, &some); err != nil {
+			return nil, s.broken(err.Error())
+		}
+		if size += len(p); size > 4*wire.MaxOutcomeBytes || len(all)+len(some) > wire.MaxOutcomes {
+			return nil, s.broken("it tells of more than was sent")
+		}
+		for _, w := range some {
+			all = append(all, sandbox.FileOutcome{Path: clean(w.Path, 3*wire.MaxPath), Bytes: max(0, w.Bytes), Reason: clean(w.Reason, 2*wire.MaxLeftPath)})
+		}
+	}
 }
 
 // older says of an agent that knows no archives what else there is.

@@ -341,6 +341,11 @@ func (s *stream) asFault(p []byte) error {
 	if err := wire.Decode(p, &w); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the sandbox's agent gave an answer that makes no sense")
 	}
+	return s.told(&w)
+}
+
+// told returns an agent's error as ours.
+func (s *stream) told(w *wire.Error) *fault.Error {
 	code := fault.Code(w.Code)
 	if !slices.Contains(fault.Codes(), code) || code == fault.Unauthenticated {
 		code = fault.Internal

@@ -5,7 +5,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"path"
@@ -85,8 +84,12 @@ func (r *fileReader) Close() error {
 // received, and if anything fails before, or the connection is cut, the old one stays. A link is
 // followed, and its target is replaced. created reports whether the file is new.
 func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (fi sandbox.FileInfo, created bool, err error) {
+	op := wire.OpWrite
+	if o.Attributes != nil {
+		op = wire.OpWriteWith
+	}
 	s, err := c.open(ctx, &wire.Request{
-		Op: wire.OpWrite, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync,
+		Op: op, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync, Attributes: o.Attributes,
 	}, true)
 	if err != nil {
 		return sandbox.FileInfo{}, false, err
@@ -154,79 +157,6 @@ func (c *Client) Stat(ctx context.Context, path, user string) (sandbox.FileInfo,
 	return fileInfo(w, "")
 }
 
-// List lists a directory, as EachFile does.
-func (c *Client) List(ctx context.Context, path string, o sandbox.ListFilesOptions) (entries []sandbox.FileInfo, truncated bool, err error) {
-	truncated, err = c.EachFile(ctx, path, o, func(fi sandbox.FileInfo) error {
-		entries = append(entries, fi)
-		return nil
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	return entries, truncated, nil
-}
-
-// EachFile calls each for each entry of a directory in the order of their names (as bytes).
-// truncated reports that there are more entries: the limit or a bound in bytes was reached, or
-// each returned ErrEnough. Any other error of each ends the list and is returned.
-func (c *Client) EachFile(ctx context.Context, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error) {
-	limit := o.Limit
-	if limit == 0 {
-		limit = wire.DefaultListSize
-	}
-	var dir wire.FileInfo
-	s, err := c.call(ctx, &wire.Request{Op: wire.OpList, Path: path, User: o.User, Limit: o.Limit, Beyond: o.After}, &dir)
-	if err != nil {
-		return false, err
-	}
-	defer s.close()
-	given, skipped := 0, 0
-	after := wire.UnescapeName(o.After)
-	for {
-		t, p, err := s.next()
-		switch {
-		case err != nil:
-			return false, err
-		case t == wire.Done:
-			var end wire.Listing
-			if err := wire.Decode(p, &end); err != nil {
-				return false, s.broken(err.Error())
-			}
-			if end.Truncated && given == 0 && skipped > 0 {
-				return false, fault.New(fault.Unsupported, "the sandbox's agent is of an earlier build, and lists a directory from its beginning only").
-					WithRemedy("stop the sandbox and start it again, or make an archive of the directory inside")
-			}
-			return end.Truncated, nil
-		case t != wire.Item:
-			return false, s.broken("a frame stands in a list that is none")
-		}
-		var batch []wire.FileInfo
-		if err := wire.Decode(p, &batch); err != nil {
-			return false, s.broken(err.Error())
-		}
-		if given+skipped+len(batch) > limit {
-			return false, s.broken("it lists more than was asked for")
-		}
-		for _, w := range batch {
-			fi, err := fileInfo(w, dir.Path)
-			if err != nil {
-				return false, err
-			}
-			if o.After != "" && wire.UnescapeName(fi.Name) <= after { // an earlier agent knows no After
-				skipped++
-				continue
-			}
-			given++
-			switch err := each(fi); {
-			case errors.Is(err, sandbox.ErrEnough):
-				return true, nil
-			case err != nil:
-				return false, err
-			}
-		}
-	}
-}
-
 // Mkdir makes a directory; fault.Exists if the path exists.
 func (c *Client) Mkdir(ctx context.Context, path string, o sandbox.MakeDirOptions) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpMkdir, Path: path, User: o.User, Parents: o.Parents, Mode: modeBits(o.Mode)}, nil)
@@ -263,11 +193,18 @@ func fileInfo(w wire.FileInfo, dir string) (sandbox.FileInfo, error) {
 	fi := sandbox.FileInfo{
 		Name: w.Name, Path: w.Path, Type: sandbox.FileType(w.Type), Size: max(0, w.Size),
 		Mode: fs.FileMode(w.Mode & 0o777), ModTime: w.Mod, UID: int(w.UID), GID: int(w.GID), Target: w.Target,
+		Owner: w.Owner, Group: w.Group, TargetType: sandbox.FileType(w.TargetType), Attributes: w.Attributes,
 	}
-	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
-		if w.Mode&bit != 0 {
-			fi.Mode |= mode
-		}
+	if w.Mode&0o7000 != 0 {
+		fi.Mode |= special(w.Mode)
+	}
+	if !isAccountName(fi.Owner) || !isAccountName(fi.Group) || !areAttributes(fi.Attributes) || fi.TargetType != "" && fi.Type != sandbox.Symlink {
+		return fi, badFile()
+	}
+	switch fi.TargetType {
+	case "", sandbox.RegularFile, sandbox.Directory, sandbox.Symlink, sandbox.OtherFile:
+	default:
+		return fi, badFile()
 	}
 	if dir != "" {
 		fi.Path = path.Join(dir, fi.Name)

@@ -63,13 +63,14 @@ type UnpackOptions struct {
 	NoParents bool // do not make the directory
 	Owners    bool // as root: files get the owners that the archive says
 	Sync      bool // return when all is on the server's disk, and not up to a second before
+	Outcomes  bool // tell what became of each entry; each file takes its name when it is complete
 }
 
 // UnpackFiles makes files of a tar archive below a directory, as it is sent. What it must not make is left
 // out, and told. If it fails, a part is there: each file whole.
 func (c *Client) UnpackFiles(ctx context.Context, ref, path string, r io.Reader, o UnpackOptions) (*v1.Unpacked, error) {
 	q := where(path, o.User)
-	for name, set := range map[string]bool{"owners": o.Owners, "sync": o.Sync} {
+	for name, set := range map[string]bool{"owners": o.Owners, "sync": o.Sync, "outcomes": o.Outcomes} {
 		if set {
 			q.Set(name, "true")
 		}

@@ -43,10 +43,13 @@ func TestArchives(t *testing.T) {
 		must(t, err)
 	}
 	must(t, w.Close())
-	sum, err := h.UnpackFiles(ctx, s.ID, "new", &in, client.UnpackOptions{Sync: true})
+	sum, err := h.UnpackFiles(ctx, s.ID, "new", &in, client.UnpackOptions{Sync: true, Outcomes: true})
 	must(t, err)
 	if sum.Entries != 5 || sum.Bytes != int64(4+len(big)) || sum.LeftOutTotal != 1 || len(sum.LeftOut) != 1 || sum.LeftOut[0].Path != "../ü?" {
 		t.Errorf("got %+v", sum)
+	}
+	if len(sum.Outcomes) != 5 || sum.Outcomes[2] != (v1.Outcome{Path: "d/big", Bytes: int64(len(big))}) || sum.Outcomes[4].Reason == "" {
+		t.Errorf("outcomes %+v", sum.Outcomes)
 	}
 	_, err = h.Exec(ctx, s.ID, v1.Exec{Command: new("mkfifo 'new/d/pipe ü'")})
 	must(t, err)
@@ -111,5 +114,52 @@ func TestAnOlderServerHasNoArchives(t *testing.T) {
 	}
 	if _, err = c.UnpackFiles(t.Context(), "box", ".", strings.NewReader(""), client.UnpackOptions{}); !fault.Is(err, fault.Unsupported) {
 		t.Errorf("in: %v", err)
+	}
+}
+
+func TestFilesAreFoundChangedAndLinked(t *testing.T) {
+	t.Parallel()
+	h, ctx := open(t), t.Context()
+	s, _, err := h.Create(ctx, v1.CreateSandbox{})
+	must(t, err)
+	must(t, h.WriteFile(ctx, s.ID, "d/e/f.txt", strings.NewReader("one two"), client.WriteOptions{Attributes: map[string]string{"k": "v=1,b"}}))
+	info, err := h.Stat(ctx, s.ID, "d/e/f.txt", "")
+	must(t, err)
+	if info.Attributes["k"] != "v=1,b" {
+		t.Errorf("got %+v", info)
+	}
+	changed, err := h.ChangeFile(ctx, s.ID, "d", "", v1.ChangeFile{Mode: new("0700"), Recursive: true})
+	must(t, err)
+	if changed.Changed != 3 || changed.File.Mode != "0700" {
+		t.Errorf("changed %+v", changed)
+	}
+	tree, more, err := h.ListTree(ctx, s.ID, ".", "", 3, "d", 1)
+	must(t, err)
+	if len(tree) != 1 || tree[0].Path != "/workspace/d/e" || !more {
+		t.Errorf("the tree goes on with %+v, %v", tree, more)
+	}
+	found, err := h.FindFiles(ctx, s.ID, ".", client.FindQuery{Glob: "*.txt", Depth: 3, Limit: 5})
+	must(t, err)
+	if len(found.Files) != 1 || found.Files[0].Name != "f.txt" {
+		t.Errorf("found %+v", found)
+	}
+	lines, err := h.SearchFiles(ctx, s.ID, "d", "TWO", client.SearchQuery{Literal: true, IgnoreCase: true, Glob: "*.txt"})
+	must(t, err)
+	if len(lines.Matches) != 1 || lines.Matches[0].Text != "one two" {
+		t.Errorf("found %+v", lines)
+	}
+	replaced, err := h.ReplaceInFiles(ctx, s.ID, v1.ReplaceInFiles{Files: []string{"d/e/f.txt", "none"}, Pattern: "two", Replacement: strings.Repeat("2", 2000)})
+	must(t, err)
+	if replaced.Changed != 1 || replaced.Failed != 1 {
+		t.Errorf("replaced %+v", replaced)
+	}
+	f, err := h.ReadFile(ctx, s.ID, "d/e/f.txt", client.ReadOptions{})
+	must(t, err)
+	defer f.Close()
+	if content, err := io.ReadAll(f); err != nil || len(content) != 2004 || f.Size != 2004 {
+		t.Errorf("read %d bytes of %d: %v", len(content), f.Size, err)
+	}
+	if _, err := h.LinkFile(ctx, s.ID, v1.CreateFileLink{Path: "d/e/f.txt"}); !fault.Is(err, fault.Unsupported) {
+		t.Errorf("a server without links: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -37,13 +38,14 @@ type File struct {
 // ReadFile opens a file for reading. An offset at or beyond the file's end is an
 // error.
 func (c *Client) ReadFile(ctx context.Context, ref, path string, o ReadOptions) (*File, error) {
-	r := request{method: "GET", path: of(ref, "/files/"), query: where(path, o.User)}
+	// The size of what comes is wanted, which compressed bytes do not tell.
+	r := request{method: "GET", path: of(ref, "/files/"), query: where(path, o.User), header: http.Header{"Accept-Encoding": {"identity"}}}
 	if o.Offset > 0 || o.Length > 0 {
 		spec := "bytes=" + strconv.FormatInt(o.Offset, 10) + "-"
 		if o.Length > 0 {
 			spec += strconv.FormatInt(o.Offset+o.Length-1, 10)
 		}
-		r.header = http.Header{"Range": {spec}}
+		r.header.Set("Range", spec)
 	}
 	resp, err := c.do(ctx, r)
 	if err != nil {
@@ -66,6 +68,8 @@ type WriteOptions struct {
 	Size      int64       // of r's content, if it is known: it lets the server refuse early. Zero or negative: unknown
 	NoParents bool        // do not make missing directories
 	Sync      bool        // return when the file is on the server's disk, and not up to a second before
+	// Attributes are text to keep with the file; nil: those of the file that is replaced.
+	Attributes map[string]string
 }
 
 // WriteFile writes the content of r to a file: all of it, or nothing if it fails.
@@ -79,6 +83,13 @@ func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o
 	}
 	if o.Sync {
 		q.Set("sync", "true")
+	}
+	if o.Attributes != nil {
+		text, err := json.Marshal(o.Attributes)
+		if err != nil {
+			return err
+		}
+		q.Set("attributes", string(text))
 	}
 	size := o.Size
 	if size <= 0 {
@@ -100,6 +111,15 @@ func (c *Client) Stat(ctx context.Context, ref, path, user string) (*v1.FileInfo
 	return out, nil
 }
 
+// ChangeFile changes a file's mode, owner, group and attributes, or those of a tree. No link is followed.
+func (c *Client) ChangeFile(ctx context.Context, ref, path, user string, r v1.ChangeFile) (*v1.FileChanged, error) {
+	out := new(v1.FileChanged)
+	if _, err := c.call(ctx, request{method: "PATCH", path: of(ref, "/stat"), query: where(path, user), body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ListFiles returns what is in a directory, and whether there is more. It returns at most limit
 // entries, or 10000 for zero, and no more than the server holds of one list.
 func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit int) (files []v1.FileInfo, more bool, err error) {
@@ -108,7 +128,16 @@ func (c *Client) ListFiles(ctx context.Context, ref, path, user string, limit in
 
 // ListFilesAfter is ListFiles that starts after a name, which is the last of the list before.
 func (c *Client) ListFilesAfter(ctx context.Context, ref, path, user, after string, limit int) (files []v1.FileInfo, more bool, err error) {
+	return c.ListTree(ctx, ref, path, user, 1, after, limit)
+}
+
+// ListTree lists what is below a directory, to a depth of 1 to 32, in the order of the paths. after is the path
+// of the last entry that is known already, below the directory; empty: none is.
+func (c *Client) ListTree(ctx context.Context, ref, path, user string, depth int, after string, limit int) (files []v1.FileInfo, more bool, err error) {
 	q := where(path, user)
+	if depth != 1 {
+		q.Set("depth", strconv.Itoa(depth))
+	}
 	if after != "" {
 		q.Set("after", after)
 	}
@@ -146,6 +175,82 @@ func (c *Client) Remove(ctx context.Context, ref, path, user string, recursive b
 	}
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/files"), query: q}, nil)
 	return err
+}
+
+// FindQuery says which files are found.
+type FindQuery struct {
+	User  string
+	Glob  string // of names, or with a slash of paths, where ** stands for any directories; empty: all
+	Depth int    // 1: only what is in the directory itself; zero: all
+	Limit int    // zero: 100
+	After string // only what comes after this path, below the directory
+}
+
+// FindFiles finds files and directories below a directory by their names.
+func (c *Client) FindFiles(ctx context.Context, ref, path string, o FindQuery) (*v1.FoundFiles, error) {
+	q := where(path, o.User)
+	set(q, "glob", o.Glob)
+	set(q, "after", o.After)
+	setNumber(q, "depth", o.Depth)
+	setNumber(q, "limit", o.Limit)
+	out := new(v1.FoundFiles)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/find"), query: q}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// SearchQuery says in which files lines are found.
+type SearchQuery struct {
+	User       string
+	Literal    bool // the pattern is taken as it is
+	IgnoreCase bool
+	Glob       string // as of FindQuery
+	Depth      int
+	Limit      int
+}
+
+// SearchFiles finds lines of text files below a directory that match a regular expression (RE2).
+func (c *Client) SearchFiles(ctx context.Context, ref, path, pattern string, o SearchQuery) (*v1.FoundLines, error) {
+	q := where(path, o.User)
+	q.Set("pattern", pattern)
+	for name, on := range map[string]bool{"literal": o.Literal, "ignore_case": o.IgnoreCase} {
+		if on {
+			q.Set(name, "true")
+		}
+	}
+	set(q, "glob", o.Glob)
+	setNumber(q, "depth", o.Depth)
+	setNumber(q, "limit", o.Limit)
+	out := new(v1.FoundLines)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/search"), query: q}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ReplaceInFiles replaces text in files. Each is replaced whole or stays as it was: the answer tells of each.
+func (c *Client) ReplaceInFiles(ctx context.Context, ref string, r v1.ReplaceInFiles) (*v1.FilesReplaced, error) {
+	out := new(v1.FilesReplaced)
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/replace"), body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// LinkFile makes a link to one file, for who has no token: to read it by GET, or with Write to write it by PUT.
+func (c *Client) LinkFile(ctx context.Context, ref string, r v1.CreateFileLink) (*v1.FileLink, error) {
+	out := new(v1.FileLink)
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/links"), body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func setNumber(q url.Values, name string, n int) {
+	if n != 0 {
+		q.Set(name, strconv.Itoa(n))
+	}
 }
 
 func where(path, user string) url.Values {

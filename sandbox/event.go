@@ -35,6 +35,9 @@ const (
 	EventFileMkdir  EventType = "file.mkdir"
 	EventFileMove   EventType = "file.move"
 	EventFileDelete EventType = "file.delete"
+	EventFileChange EventType = "file.change" // of mode, owner, group or attributes
+
+	EventFileReplace EventType = "file.replace" // of text in files: Path is the first of them
 
 	EventSnapshot           EventType = "snapshot.created"    // ProcessID is the snapshot's id; Detail has it, and its name. Sandbox is empty if it was imported
 	EventSnapshotDeleted    EventType = "snapshot.deleted"    // likewise

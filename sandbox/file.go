@@ -33,6 +33,11 @@ type FileInfo struct {
 	UID     int // inside
 	GID     int
 	Target  string // of a link
+
+	Owner      string            // the name that the sandbox's passwd file has for UID; empty: none
+	Group      string            // likewise, of its group file
+	TargetType FileType          // what a link finally leads to; empty: nothing that the user can see
+	Attributes map[string]string // of a file or a directory; not in lists
 }
 
 // ReadFileOptions configure the reading of a file.
@@ -49,17 +54,49 @@ type WriteFileOptions struct {
 	Size        int64       // bytes of the content; -1 or 0: unknown. A different number is fault.Malformed
 	MakeParents bool        // make the directories that are missing
 	Sync        bool        // return when the file is on the disk, and not up to a second before
+	// Attributes are the file's from then on. nil: those of the file that is replaced.
+	Attributes map[string]string
 }
 
 // ListFilesOptions configure a list of a directory.
 type ListFilesOptions struct {
 	User  string
 	Limit int    // entries; 0: 10,000, at most 100,000
-	After string // only entries whose names come after this one
+	After string // only entries whose names come after this one; of a tree, whose paths below the directory do
+	Depth int    // 2 to 32: also what is in directories below, as deep; 0 and 1: the directory alone
 }
 
 // ErrEnough is returned by a callback that wants no more entries.
 var ErrEnough = errors.New("no more of the list is wanted")
+
+// Bounds of attributes.
+const (
+	MaxAttributeKey = 246  // bytes
+	MaxAttributes   = 4096 // bytes of all keys and values of a file together
+	MaxListDepth    = 32
+)
+
+// ChangeFileOptions say what is changed of a file. What is absent stays.
+type ChangeFileOptions struct {
+	User      string
+	Mode      *fs.FileMode // permission bits and ModeSticky
+	Owner     string       // a name of the sandbox's passwd file, or a number
+	Group     string       // likewise, of its group file
+	Recursive bool         // of a directory: all in it, too; links are never followed
+
+	Attributes map[string]string // are set
+	Remove     []string          // keys of attributes that are removed
+	Replace    bool              // all other attributes are removed, too
+}
+
+// FileChanged is what became of a change.
+type FileChanged struct {
+	File    FileInfo // as it is now
+	Changed int64    // files and directories
+	Left    []FileLeftOut
+	LeftAll int64  // how many could not be changed; Left names the first of them
+	Ended   string // why not all was seen: "" if all was, else time or entries
+}
 
 // MakeDirOptions configure the making of a directory.
 type MakeDirOptions struct {
@@ -94,6 +131,7 @@ type UnpackFilesOptions struct {
 	MakeParents bool  // make the directory, and those above it
 	Owners      bool  // as root: files get the owners that the archive says
 	Sync        bool  // return when all is on the disk, and not up to a second before
+	Outcomes    bool  // tell what became of each entry; each file takes its name when it is complete
 }
 
 // FilesPacked reports what is in an archive, or what was made of one.
@@ -102,6 +140,16 @@ type FilesPacked struct {
 	Bytes   int64 // of files
 	Left    []FileLeftOut
 	LeftAll int64 // how many are left out; Left names the first of them
+	// Outcomes are what became of each entry in their order, where that was asked for: of as many as there is room for,
+	// which are 100,000 at most.
+	Outcomes []FileOutcome
+}
+
+// FileOutcome is what became of one entry of an archive: it was made whole, or for a Reason not at all.
+type FileOutcome struct {
+	Path   string
+	Bytes  int64
+	Reason string
 }
 
 // FileLeftOut is what is not in an archive, or was not made of one, and why.
@@ -116,6 +164,22 @@ type SearchFilesOptions struct {
 	Depth      int    // 1: only what is in the directory itself; 0: all
 	Limit      int    // 0: 100, at most 10,000
 	After      string // without a Pattern: Rel of the last that is known already
+}
+
+// ReplaceFilesOptions say what is replaced by what.
+type ReplaceFilesOptions struct {
+	User        string
+	Pattern     string
+	Replacement string
+	Regexp      bool // Pattern is a regular expression (RE2) for whole files, and $1 or ${name} in Replacement its groups
+	IgnoreCase  bool
+}
+
+// FileReplaced is what became of one file.
+type FileReplaced struct {
+	Path  string // as it was asked for
+	Count int64  // of replacements
+	Err   error  // why the file is as it was
 }
 
 // FileMatch is a line that was found, or without a Pattern a file.

@@ -237,7 +237,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpWrite, wire.OpUnpack: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
 	default:
 		if c.Gone() {
 			return
@@ -303,18 +303,34 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return s.ports.Dial(ctx, c, req)
 	case wire.OpRead:
 		return s.stream(func() error { return s.files.Read(c, req) })
-	case wire.OpWrite:
+	case wire.OpWrite, wire.OpWriteWith:
 		return s.files.Write(c, req)
 	case wire.OpPack:
 		ctx, done := c.Until(ctx)
 		defer done()
 		return s.stream(func() error { return s.files.Pack(ctx, c, req) })
-	case wire.OpUnpack:
+	case wire.OpUnpack, wire.OpUnpackEach:
 		return s.stream(func() error { return s.files.Unpack(ctx, c, req) })
 	case wire.OpStat:
 		return s.files.Stat(c, req)
 	case wire.OpList:
 		return s.list(ctx, c, func() error { return s.files.List(c, req) })
+	case wire.OpTree:
+		ctx, done := c.Until(ctx)
+		defer done()
+		return s.files.Tree(ctx, c, req)
+	case wire.OpChange:
+		ctx, done := c.Until(ctx)
+		defer done()
+		changed, err := s.files.Change(ctx, req)
+		if err != nil {
+			return err
+		}
+		return c.Answer(changed)
+	case wire.OpReplace:
+		ctx, done := c.Until(ctx)
+		defer done()
+		return s.files.Replace(ctx, c, req)
 	case wire.OpSearch:
 		ctx, done := c.Until(ctx)
 		defer done()

@@ -20,6 +20,13 @@ type Packed struct {
 // Unpacked is the answer to OpUnpack.
 type Unpacked = Packed
 
+// Outcome is what became of one entry of an archive: it was made whole, or for a Reason not at all.
+type Outcome struct {
+	Path   string `json:"path"` // in the archive, escaped
+	Bytes  int64  `json:"bytes,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
 // LeftOut is what is not in an archive, or was not made of one, and why.
 type LeftOut struct {
 	Path   string `json:"path"` // in the archive, escaped
@@ -32,4 +39,6 @@ const (
 	MaxExcludeBytes = 4 << 10 // of each
 	MaxLeftOut      = 100     // that are told
 	MaxLeftPath     = 400     // bytes of each's path, about
+	MaxOutcomes     = 100_000 // that are told one by one,
+	MaxOutcomeBytes = 8 << 20 // of about so many bytes
 )

@@ -73,18 +73,31 @@ const (
 
 	// OpRead: Path, User, Offset, Length. Reply is a FileInfo, Data, Done.
 	OpRead = "read"
-	// OpWrite: Path, User, Mode, Size, Parents, Sync; Data, End. Reply after End is a Written, Done.
+	// OpWrite: Path, User, Mode, Size, Parents, Sync, Attributes; Data, End. Reply after End is a Written, Done.
 	OpWrite = "write"
+	// OpWriteWith: OpWrite with Attributes. It is an op of its own so that an agent that knows none refuses it.
+	OpWriteWith = "write_with"
 	// OpPack: Path, User, Pack. Reply is the FileInfo of what is packed, then Data, which is a tar
 	// archive of it; Done is a Packed.
 	OpPack = "pack"
 	// OpUnpack: Path, User, Size, Parents, Sync, Owners; Data, which is a tar archive, and End. It is
 	// unpacked as it comes. Reply after End is an Unpacked, Done.
 	OpUnpack = "unpack"
+	// OpUnpackEach: OpUnpack that tells what became of each entry, in their order: Items (arrays of Outcome) come
+	// between the Reply and Done. Each file takes its name when it is complete, small ones, too.
+	OpUnpackEach = "unpack_each"
 	// OpStat: Path, User. Reply is a FileInfo, Done.
 	OpStat = "stat"
-	// OpList: Path, User, Limit. Reply is the directory's FileInfo, Items (arrays of FileInfo), Done is a Listing.
+	// OpList: Path, User, Limit, Beyond, Compact. Reply is the directory's FileInfo, Items (arrays of FileInfo; with
+	// Compact Data, see AppendEntry), Done is a Listing.
 	OpList = "list"
+	// OpTree: Path, User, Limit, Beyond, which is a path below the directory, Depth. As OpList with Compact; the Path of
+	// each entry is the one below the directory.
+	OpTree = "tree"
+	// OpChange: Path, User, Change. No link is followed on the way, or changed. Reply is a FileChanged, Done.
+	OpChange = "change"
+	// OpReplace: User, Replace. Reply, then Items (arrays of Replaced), one Replaced for each file in their order; Done.
+	OpReplace = "replace"
 	// OpSearch: Path, User, Search. Reply is the directory's FileInfo, Items (arrays of
 	// Found), Done is a Searched.
 	OpSearch = "search"
@@ -145,6 +158,13 @@ type Request struct {
 	Sync      bool   `json:"sync,omitempty"` // the answer waits until the file is on the disk
 	Recursive bool   `json:"recursive,omitempty"`
 	Overwrite bool   `json:"overwrite,omitempty"`
+
+	Compact bool `json:"compact,omitempty"` // of a list
+	Depth   int  `json:"depth,omitempty"`   // of a tree
+	// Attributes of a file that is written, in the place of those that it had.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Change     *Change           `json:"change,omitempty"`
+	Replace    *Replace          `json:"replace,omitempty"`
 
 	Search *Search `json:"search,omitempty"`
 	Pack   *Pack   `json:"pack,omitempty"`
@@ -352,6 +372,11 @@ type FileInfo struct {
 	UID    uint32    `json:"uid,omitempty"`
 	GID    uint32    `json:"gid,omitempty"`
 	Target string    `json:"target,omitempty"` // of a symlink
+
+	Owner      string            `json:"owner,omitempty"` // the names that the sandbox's own files have for them, if any
+	Group      string            `json:"group,omitempty"`
+	TargetType string            `json:"target_type,omitempty"` // of what a symlink leads to; empty: nothing that the user can see
+	Attributes map[string]string `json:"attributes,omitempty"`  // with OpStat
 }
 
 // Written is the answer to OpWrite.
@@ -362,7 +387,8 @@ type Written struct {
 
 // Listing is the Done of OpList.
 type Listing struct {
-	Truncated bool `json:"truncated,omitempty"`
+	Truncated bool  `json:"truncated,omitempty"`
+	Closed    int64 `json:"closed,omitempty"` // of a tree: directories that the user may not list
 }
 
 // Error is a fault on the wire.

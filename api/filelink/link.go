@@ -3,7 +3,7 @@
 
 // Package filelink makes and reads links to single files of sandboxes: for people
 // and programs that have no token, and that a token must not be given to. A link
-// names one file by sandbox and path, is good until a time, and is signed, not
+// names one file by sandbox and path, is for reading or for writing it, is good until a time, and is signed, not
 // stored: it ends with its time, with its sandbox, or with the key.
 package filelink
 
@@ -25,16 +25,22 @@ import (
 // Root is where linked files are: Root, the token, "/", the file's name.
 const Root = "/files/"
 
-// Grant is the right to read one file until a time, as a token proves it.
+// Grant is the right to read one file until a time, or to write it, as a token proves it.
 type Grant struct {
+	Write   bool   // to write it, and not to read it
+	Most    int64  // with Write: the most bytes that the file may have
 	Project string // of the sandbox
 	Sandbox string // its id: a key may be another sandbox's tomorrow
 	Path    string // absolute, inside
 	Expires time.Time
 }
 
-// Bounds of how long a link is good.
+// Bounds of how long a link is good, and of what it takes.
 const (
+	// DefaultMost and MaxMost are the most bytes of a file that is written by a link.
+	DefaultMost = 100 << 20
+	MaxMost     = 5 << 30
+
 	DefaultLife = time.Hour
 	MinLife     = time.Minute
 	MaxLife     = 7 * 24 * time.Hour
@@ -60,6 +66,9 @@ func New(key []byte) (*Links, error) {
 // tokenPrefix begins every token, so that one is known where it is seen.
 const tokenPrefix = "spf_"
 
+// writePrefix begins the text of a grant to write, before the most bytes.
+const writePrefix = "write "
+
 // maxToken is longer than the token of the longest path.
 const maxToken = 24 << 10
 
@@ -67,6 +76,9 @@ const maxToken = 24 << 10
 func (l *Links) Token(g Grant) string {
 	// No part but the last holds a NUL, so that no two grants read the same.
 	text := strings.Join([]string{strconv.FormatInt(g.Expires.Unix(), 10), g.Project, g.Sandbox, g.Path}, "\x00")
+	if g.Write { // what begins so is no time, and so no right to read
+		text = writePrefix + strconv.FormatInt(g.Most, 10) + "\x00" + text
+	}
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + base64.RawURLEncoding.EncodeToString(l.mac(text))
 }
 
@@ -89,6 +101,13 @@ func (l *Links) Read(token string, now time.Time) (Grant, error) {
 		return Grant{}, invalid
 	}
 	// From here on it is what we wrote ourselves.
+	var g Grant
+	if most, rest, write := strings.Cut(strings.TrimPrefix(string(text), writePrefix), "\x00"); write && strings.HasPrefix(string(text), writePrefix) {
+		if g.Most, err = strconv.ParseInt(most, 10, 64); err != nil || g.Most < 1 {
+			return Grant{}, invalid
+		}
+		g.Write, text = true, []byte(rest)
+	}
 	part := strings.SplitN(string(text), "\x00", 4)
 	if len(part) != 4 {
 		return Grant{}, invalid
@@ -97,7 +116,7 @@ func (l *Links) Read(token string, now time.Time) (Grant, error) {
 	if err != nil {
 		return Grant{}, invalid
 	}
-	g := Grant{Expires: time.Unix(at, 0).UTC(), Project: part[1], Sandbox: part[2], Path: part[3]}
+	g.Expires, g.Project, g.Sandbox, g.Path = time.Unix(at, 0).UTC(), part[1], part[2], part[3]
 	if !now.Before(g.Expires) {
 		return Grant{}, fault.New(fault.Unauthenticated, "the link expired at %s", g.Expires.Format(time.RFC3339)).
 			WithRemedy("ask whoever gave it to you for a new one")

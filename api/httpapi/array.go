@@ -33,6 +33,9 @@ func (a *Array) Add(ctx context.Context, element any) (err error) {
 	return cmp.Or(wrong, err)
 }
 
+// AddText adds an element that is JSON already.
+func (a *Array) AddText(ctx context.Context, text []byte) error { return a.put(ctx, text) }
+
 func (a *Array) put(ctx context.Context, text []byte) error {
 	if !a.asked && a.size+int64(len(text)) > FreeAnswer {
 		a.asked = true

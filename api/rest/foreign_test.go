@@ -27,11 +27,13 @@ var notOwned = map[string]string{
 
 // queries are those of operations that need one.
 var queries = map[string]string{
-	"gitConfig": "key=user.name", "gitUnsetConfig": "key=user.name", "gitDeleteBranch": "name=topic", "gitRemoveRemote": "name=origin",
+	"gitConfig": "key=user.name", "gitUnsetConfig": "key=user.name", "gitDeleteBranch": "name=topic", "gitRemoveRemote": "name=origin", "searchFiles": "pattern=red",
 }
 
 // bodies are those of operations whose document has no example, and of such whose example is not what there is.
 var bodies = map[string]any{
+	"changeFile":         object{"mode": "0777"},
+	"createFileLink":     object{"path": "keep.txt"},
 	"createArtifactLink": object{"path": "a.txt"},
 	"gitClone":           object{"url": "https://git.example/team/repo.git"},
 	"gitAdd":             object{"all": true},

@@ -35,7 +35,9 @@ func (a *API) operations() []httpapi.Operation {
 	)
 }
 
-func (a *API) filesAPI() *files.API { return &files.API{Files: a.Files, MaxFile: a.maxFile} }
+func (a *API) filesAPI() *files.API {
+	return &files.API{Files: a.Files, MaxFile: a.maxFile, Links: a.links, Sandboxes: a.Sandboxes}
+}
 
 // sandboxOperations are those on sandboxes and on what belongs to one or is made for one.
 func (a *API) sandboxOperations() []httpapi.Operation {

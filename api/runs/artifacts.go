@@ -126,7 +126,7 @@ func (h *Handler) caller(r *http.Request, run, file string) (access.Caller, erro
 	if err != nil {
 		return access.Caller{}, err
 	}
-	if g.Sandbox != grantOf(run) || g.Path != file || file == "" {
+	if g.Write || g.Sandbox != grantOf(run) || g.Path != file || file == "" {
 		return access.Caller{}, fault.New(fault.Unauthenticated, "the link is for another file").
 			WithRemedy("use the address as it was given to you")
 	}

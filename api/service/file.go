@@ -26,6 +26,10 @@ type Files interface {
 	EachFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions, each func(sandbox.FileInfo) error) (truncated bool, err error)
 	ListFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.ListFilesOptions) (files []sandbox.FileInfo, truncated bool, err error)
 	SearchFiles(ctx context.Context, c access.Caller, ref, path string, o sandbox.SearchFilesOptions) (dir sandbox.FileInfo, found []sandbox.FileMatch, end sandbox.SearchEnd, err error)
+	// ChangeFile changes mode, owner, group and attributes.
+	ChangeFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.ChangeFileOptions) (sandbox.FileChanged, error)
+	// ReplaceInFiles replaces text in files, and tells what became of each.
+	ReplaceInFiles(ctx context.Context, c access.Caller, ref string, files []string, o sandbox.ReplaceFilesOptions) ([]sandbox.FileReplaced, error)
 	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
 	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error

@@ -15,6 +15,15 @@ type Unpacked struct {
 	Bytes        int64     `json:"bytes" jsonschema:"of all files"`
 	LeftOut      []LeftOut `json:"left_out" jsonschema:"the first entries that were not made"`
 	LeftOutTotal int64     `json:"left_out_total" jsonschema:"how many were not made"`
+
+	Outcomes []Outcome `json:"outcomes,omitempty" jsonschema:"with outcomes=true: what became of each entry, in their order, of the first 100000"`
+}
+
+// Outcome is what became of one entry of an archive: it was made whole, or for a reason not at all.
+type Outcome struct {
+	Path   string `json:"path" jsonschema:"in the archive"`
+	Bytes  int64  `json:"bytes"`
+	Reason string `json:"reason,omitempty" jsonschema:"why it was not made; absent: it was"`
 }
 
 // LeftOut is an entry that was not made, and why.

@@ -171,7 +171,8 @@ func outcomeOf(ev *sandbox.Event) audit.Outcome {
 	case sandbox.EventFailed:
 		return audit.Failed
 	case sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode, sandbox.EventContext,
-		sandbox.EventUpload, sandbox.EventDownload, sandbox.EventFileMkdir, sandbox.EventFileMove, sandbox.EventFileDelete, sandbox.EventReady:
+		sandbox.EventUpload, sandbox.EventDownload, sandbox.EventFileMkdir, sandbox.EventFileMove, sandbox.EventFileDelete, sandbox.EventFileChange,
+		sandbox.EventFileReplace, sandbox.EventReady:
 		if !ev.OK {
 			return audit.Failed
 		}

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/audits"
 	"sandpit.dev/cmd/sandpit/internal/certs"
 	"sandpit.dev/cmd/sandpit/internal/copying"
+	"sandpit.dev/cmd/sandpit/internal/filecmd"
 	"sandpit.dev/cmd/sandpit/internal/fleet"
 	"sandpit.dev/cmd/sandpit/internal/images"
 	"sandpit.dev/cmd/sandpit/internal/login"
@@ -91,7 +92,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		}
 	}
 	add(groupSandbox,
-		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), copying.New(a), newGit(a),
+		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), copying.New(a), filecmd.New(fileCommands(a)), newGit(a),
 		newPorts(a), newPreview(a), newOpen(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), network.New(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newPromote(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
@@ -106,6 +107,11 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 // settingCommands is what the commands about settings need.
 func settingCommands(a *app.App) settings.App {
 	return settings.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes, Group: app.Group, Soon: a.Soon}
+}
+
+// fileCommands is what the commands about files need.
+func fileCommands(a *app.App) filecmd.App {
+	return filecmd.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group, Complete: a.CompletePath}
 }
 
 // usageCommands is what the commands about usage need.

@@ -21,6 +21,7 @@ const maxProgram = 4000
 type pattern struct {
 	re   *regexp.Regexp
 	must []byte // every match has it; empty: nothing is known
+	cost int    // about how many instructions it has
 }
 
 // newPattern compiles an expression of RE2, whose matches take linear time.
@@ -36,7 +37,8 @@ func newPattern(expr string, fold bool) (*pattern, error) {
 		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", message.Clip(expr, 80), err).
 			WithRemedy(`it is in the syntax of RE2, without look-around and back references; a special character is taken literally with \ before it`)
 	}
-	if weight(tree) > maxProgram {
+	cost := weight(tree)
+	if cost > maxProgram {
 		return nil, fault.InvalidField("pattern", "%q repeats too much", message.Clip(expr, 80)).
 			WithRemedy("use * or + in place of high numbers in braces")
 	}
@@ -45,7 +47,7 @@ func newPattern(expr string, fold bool) (*pattern, error) {
 		return nil, fault.InvalidField("pattern", "%q is not a valid regular expression: %v", message.Clip(expr, 80), err)
 	}
 	prefix, _ := re.LiteralPrefix()
-	return &pattern{re, []byte(prefix)}, nil
+	return &pattern{re, []byte(prefix), cost}, nil
 }
 
 // weight is about how many instructions an expression compiles to, and how much

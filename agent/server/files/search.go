@@ -44,6 +44,7 @@ func (e searchDone) Error() string { return "the search has ended: " + string(e)
 
 // search is one walk over a tree. It holds one descriptor for each level.
 type search struct {
+	s     *Service
 	ctx   context.Context
 	c     *call.Conn
 	v     view.View
@@ -54,6 +55,10 @@ type search struct {
 	after []string // names of the path after which it begins
 	until time.Time
 	buf   []byte
+
+	tree *entryWriter // not nil: all files are listed, to who reads entries
+	most int          // names that are looked at
+	held int          // bytes of the names of all levels
 
 	found   int
 	told    int64 // the last line of the file that was given
@@ -93,7 +98,7 @@ func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) e
 	}
 	buf := s.o.Buffers.Get()
 	defer s.o.Buffers.Put(buf)
-	x.ctx, x.c, x.v, x.buf = ctx, c, v, buf[:]
+	x.s, x.ctx, x.c, x.v, x.buf = s, ctx, c, v, buf[:]
 	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
 	fi := describe(baseOf(shown(p)), &st)
 	fi.Path = shown(p)
@@ -119,7 +124,7 @@ func newSearch(r *wire.Search) (*search, error) {
 	if r == nil {
 		return nil, fault.New(fault.Malformed, "the call does not say what to search for")
 	}
-	x := &search{depth: r.Depth, limit: r.Limit}
+	x := &search{depth: r.Depth, limit: r.Limit, most: wire.MaxSearchEntries}
 	switch {
 	case x.limit == 0:
 		x.limit = wire.DefaultSearchSize
@@ -161,16 +166,19 @@ func newSearch(r *wire.Search) (*search, error) {
 func (x *search) walk(fd int, rel []string, dev uint64) error {
 	dir := os.NewFile(uintptr(fd), "directory")
 	defer dir.Close()
-	names, truncated, err := smallest(dir, sortedNames, "")
+	names, truncated, err := x.namesOf(dir, rel)
 	if err != nil {
 		x.sum.Closed++
 		return nil
 	}
+	held := sizeOf(names)
+	x.held += held
+	defer func() { x.held -= held }()
 	for batch := range slices.Chunk(names, nameBatch) {
 		entries := make([]wire.FileInfo, len(batch))
 		x.v.Do(func() {
 			for i, name := range batch {
-				entries[i], _ = describeAt(fd, name) // what is gone has no type
+				entries[i], _ = x.s.describeAt(fd, name) // what is gone has no type
 			}
 		})
 		for i, name := range batch {
@@ -187,21 +195,25 @@ func (x *search) walk(fd int, rel []string, dev uint64) error {
 
 // entry looks at one name of a directory.
 func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) error {
-	if x.entries++; x.entries > wire.MaxSearchEntries {
+	if x.entries++; x.entries > x.most {
 		return searchDone(wire.EndedByEntries)
 	}
 	if err := x.inTime(); err != nil {
 		return err
 	}
 	name := rel[len(rel)-1]
-	if fi.Type == "" || strings.HasPrefix(name, tempPrefix) && len(name) == len(tempPrefix)+tempRandom {
+	if fi.Type == "" || isTemp(name) {
 		return nil // gone, or an upload that is not complete
 	}
 	order := x.order(rel)
 	if order < 0 {
 		return nil
 	}
-	if x.find == nil && order > 0 && x.glob.Match(rel) {
+	if x.tree != nil && order > 0 {
+		if err := x.giveEntry(rel, &fi); err != nil {
+			return err
+		}
+	} else if x.find == nil && order > 0 && x.glob.Match(rel) {
 		x.sum.Files++
 		if err := x.give(wire.Found{Path: wire.EscapeName(strings.Join(rel, "/")), File: &fi}); err != nil {
 			return err
@@ -209,7 +221,10 @@ func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) erro
 	}
 	switch {
 	case fi.Type == wire.Dir && len(rel) < x.depth:
-		if slices.Contains(passedOver, name) {
+		if x.tree != nil && len(strings.Join(rel, "/")) > wire.MaxPath-maxName-1 {
+			return searchDone(wire.EndedByEntries) // no path could name what is in it
+		}
+		if x.tree == nil && slices.Contains(passedOver, name) {
 			x.sum.Passed++
 			return nil
 		}

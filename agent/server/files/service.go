@@ -28,6 +28,7 @@ type Service struct {
 	o       Options
 	seeking chan struct{} // held by the one call that searches a tree
 	syncer  syncer
+	known   accountFiles
 }
 
 // New makes a service. It starts nothing.

@@ -4,11 +4,15 @@
 package files
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/server/call"
+	"sandpit.dev/agent/server/dirs"
 	"sandpit.dev/agent/wire"
 )
 
@@ -18,34 +22,68 @@ func describe(name string, st *unix.Stat_t) wire.FileInfo {
 		Name: wire.EscapeName(name), Size: st.Size, Mode: st.Mode & 0o7777,
 		Mod: time.Unix(st.Mtim.Unix()).UTC(), UID: st.Uid, GID: st.Gid,
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		fi.Type = wire.File
-	case unix.S_IFDIR:
-		fi.Type, fi.Size = wire.Dir, 0
-	case unix.S_IFLNK:
-		fi.Type = wire.Symlink
-	default:
-		fi.Type, fi.Size = wire.Other, 0
+	fi.Type = typeOf(st.Mode)
+	if fi.Type == wire.Dir || fi.Type == wire.Other {
+		fi.Size = 0
 	}
 	return fi
 }
 
 // describeAt is describe for a name in a directory, which it does not follow. It
 // runs within Do.
-func describeAt(dir int, name string) (wire.FileInfo, error) {
+func (s *Service) describeAt(dir int, name string) (wire.FileInfo, error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return wire.FileInfo{}, err
 	}
 	fi := describe(name, &st)
 	if fi.Type == wire.Symlink {
-		var b [unix.PathMax]byte
-		if n, err := unix.Readlinkat(dir, name, b[:]); err == nil {
-			fi.Target = wire.EscapeName(string(b[:n]))
-		}
+		s.readTarget(dir, name, &fi)
 	}
 	return fi, nil
+}
+
+// readTarget reads where a link of a directory leads, and what is there for the user: through no link of the
+// kernel's, and without opening it. It runs within Do.
+func (s *Service) readTarget(dir int, name string, fi *wire.FileInfo) {
+	var b [unix.PathMax]byte
+	if n, err := unix.Readlinkat(dir, name, b[:]); err == nil {
+		fi.Target = wire.EscapeName(string(b[:n]))
+	}
+	fd, err := s.openTarget(dir, name)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil {
+		fi.TargetType = typeOf(st.Mode)
+	}
+}
+
+// openTarget opens, by its path alone, what a name of a directory finally leads to. It runs within Do.
+func (s *Service) openTarget(dir int, name string) (int, error) {
+	if s.o.Dir == "/" {
+		return dirs.Openat2(dir, name, unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
+	}
+	at, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", dir))
+	if err != nil {
+		return -1, err
+	}
+	return s.Open(strings.TrimPrefix(at, s.o.Dir)+"/"+name, unix.O_PATH)
+}
+
+// typeOf is the type of a file in words of the wire.
+func typeOf(mode uint32) string {
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return wire.File
+	case unix.S_IFDIR:
+		return wire.Dir
+	case unix.S_IFLNK:
+		return wire.Symlink
+	}
+	return wire.Other
 }
 
 // kind names in words what is neither a regular file nor a directory.
@@ -89,6 +127,7 @@ func (s *Service) Stat(c *call.Conn, req *wire.Request) error {
 	if err != nil {
 		return fileFault(v, "stat", p, err)
 	}
+	s.names(v).add(&fi)
 	return c.Answer(fi)
 }
 
@@ -104,11 +143,14 @@ func (s *Service) stat(p string) (wire.FileInfo, error) {
 	if name == "" {
 		at, name = ".", baseOf(shown(p))
 	}
-	fi, err := describeAt(fd, at)
+	fi, err := s.describeAt(fd, at)
 	if err == nil && p[len(p)-1] == '/' && fi.Type != wire.Dir {
 		if fi.Type != wire.Symlink {
 			return fi, unix.ENOTDIR
 		}
+	}
+	if err == nil && (fi.Type == wire.File || fi.Type == wire.Dir) {
+		fi.Attributes = attributesAt(fd, at)
 	}
 	fi.Name, fi.Path = wire.EscapeName(name), shown(p)
 	return fi, err

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -45,10 +46,14 @@ type unpacker struct {
 	parent int    // open directory; below 0: none
 	where  string // its path below the top
 	seen   map[uint64]int
-	made   []madeDir // that the walk is in
+	dirs   []madeDir // that the walk is in
 	wait   []unpacked
 	arena  []byte
 	sum    wire.Unpacked
+
+	each     bool // what becomes of each entry is told
+	outcomes []wire.Outcome
+	told     int // bytes of outcomes, about
 }
 
 // unpacked is an entry that waits to be made.
@@ -77,6 +82,7 @@ func (s *Service) Unpack(ctx context.Context, c *call.Conn, req *wire.Request) e
 	u := &unpacker{
 		s: s, ctx: ctx, v: v, owners: req.Owners && v.Identity().UID == 0, top: -1, parent: -1,
 		seen: make(map[uint64]int), arena: make([]byte, 0, unpackedArena),
+		each: req.Op == wire.OpUnpackEach,
 	}
 	defer u.close()
 	v.Do(func() { err = u.begin(p, req.Parents) })
@@ -95,8 +101,41 @@ func (s *Service) Unpack(ctx context.Context, c *call.Conn, req *wire.Request) e
 	if err := u.sync(req.Sync); err != nil {
 		return fileFault(v, "write", p, err)
 	}
+	if u.each {
+		return u.tell(c)
+	}
 	return c.Answer(u.sum)
 }
+
+// tell answers with what became of each entry.
+func (u *unpacker) tell(c *call.Conn) error {
+	if err := c.Send(wire.Reply, u.sum); err != nil {
+		return err
+	}
+	for some := range slices.Chunk(u.outcomes, outcomesAtOnce) {
+		if err := c.Send(wire.Item, some); err != nil {
+			return err
+		}
+	}
+	_, err := c.Write(wire.Append(nil, wire.Done, nil))
+	return err
+}
+
+// outcomesAtOnce are much less than a frame may have.
+const outcomesAtOnce = 100
+
+// outcome notes what became of an entry, as far as there is room.
+func (u *unpacker) outcome(name string, size int64, why string) {
+	if !u.each || len(u.outcomes) == wire.MaxOutcomes || u.told > wire.MaxOutcomeBytes {
+		return
+	}
+	o := wire.Outcome{Path: message.Clip(wire.EscapeName(name), maxOutcomePath), Bytes: size, Reason: message.Clip(why, wire.MaxLeftPath)}
+	u.told += len(o.Path) + len(o.Reason) + 40
+	u.outcomes = append(u.outcomes, o)
+}
+
+// maxOutcomePath is the most of a path that an outcome has.
+const maxOutcomePath = wire.MaxPath
 
 // begin opens the directory. It runs within Do.
 func (u *unpacker) begin(p string, parents bool) (err error) {
@@ -137,6 +176,11 @@ func (u *unpacker) read(tr *tar.Reader, most int64) error {
 		u.sum.Entries++
 		name, why := entry.Check(h)
 		if why != "" {
+			if u.each { // outcomes are told in the order of the entries
+				if err := u.flush(false); err != nil {
+					return err
+				}
+			}
 			u.leave(h.Name, why)
 			continue
 		}
@@ -176,14 +220,17 @@ func notArchive(err error) error {
 	return err
 }
 
-func (u *unpacker) leave(name, why string) { leftOut(&u.sum, name, why) }
+func (u *unpacker) leave(name, why string) {
+	leftOut(&u.sum, name, why)
+	u.outcome(name, 0, why)
+}
 
 // flush makes what waits. At the last all directories are finished, too.
 func (u *unpacker) flush(last bool) (err error) {
 	u.v.Do(func() {
 		for i := range u.wait {
 			w := &u.wait[i]
-			if err = u.note(w.Name, u.make(w)); err != nil {
+			if err = u.made(w.Header, u.make(w)); err != nil {
 				return
 			}
 		}
@@ -194,6 +241,15 @@ func (u *unpacker) flush(last bool) (err error) {
 	clear(u.wait)
 	u.wait, u.arena = u.wait[:0], u.arena[:0]
 	return err
+}
+
+// made notes what became of an entry, and returns errors that end all.
+func (u *unpacker) made(h *tar.Header, err error) error {
+	if err == nil {
+		u.outcome(h.Name, h.Size, "")
+		return nil
+	}
+	return u.note(h.Name, err)
 }
 
 // note notes an entry that cannot be made, and returns errors that end all.
@@ -223,7 +279,7 @@ func (u *unpacker) make(w *unpacked) error {
 	if w.name == "." {
 		if u.fresh && w.Typeflag == tar.TypeDir {
 			u.fresh = false
-			u.made = append(u.made, madeDir{".", w.Header})
+			u.dirs = append(u.dirs, madeDir{".", w.Header})
 		}
 		return nil
 	}
@@ -240,7 +296,7 @@ func (u *unpacker) make(w *unpacked) error {
 	case tar.TypeLink:
 		return u.link(parent, name, w.Linkname)
 	}
-	fd, tmp, err := u.create(parent, name, false)
+	fd, tmp, err := u.create(parent, name, u.each)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (u *unpacker) large(tr *tar.Reader, h *tar.Header, name string) error {
 		return notArchive(err)
 	}
 	u.v.Do(func() { err = u.finish(parent, fd, tmp, base, h) })
-	return u.note(h.Name, err)
+	return u.made(h, err)
 }
 
 func (u *unpacker) content(fd int, r io.Reader, size int64) error {

@@ -23,7 +23,7 @@ import (
 func (u *unpacker) dir(parent int, name string, w *unpacked) error {
 	err := unix.Mkdirat(parent, name, 0o700)
 	if err == nil {
-		u.made = append(u.made, madeDir{w.name, w.Header})
+		u.dirs = append(u.dirs, madeDir{w.name, w.Header})
 		return nil
 	}
 	if !errors.Is(err, unix.EEXIST) {
@@ -39,12 +39,12 @@ func (u *unpacker) dir(parent int, name string, w *unpacked) error {
 
 // leaveDirs finishes the directories that the entry of a name is not in. It runs within Do.
 func (u *unpacker) leaveDirs(name string) {
-	for len(u.made) > 0 {
-		d := u.made[len(u.made)-1]
+	for len(u.dirs) > 0 {
+		d := u.dirs[len(u.dirs)-1]
 		if name != "" && (d.name == "." || strings.HasPrefix(name, d.name+"/")) {
 			return
 		}
-		u.made = u.made[:len(u.made)-1]
+		u.dirs = u.dirs[:len(u.dirs)-1]
 		fd, err := dirs.Openat2(u.top, d.name, unix.OpenHow{
 			Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
 			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_SYMLINKS,

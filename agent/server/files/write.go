@@ -33,6 +33,8 @@ type upload struct {
 	name    string
 	path    string // as messages have it
 	created bool
+
+	attributes map[string]string
 }
 
 // tempPrefix begins the names of files that are not complete.
@@ -57,6 +59,12 @@ func (s *Service) Write(c *call.Conn, req *wire.Request) error {
 	v, err := s.o.View(req.User)
 	if err == nil {
 		err = checkMode(req.Mode)
+	}
+	if err == nil {
+		err = checkAttributes("attributes", req.Attributes)
+	}
+	if req.Op == wire.OpWriteWith && req.Attributes == nil { // which is how no attributes come
+		req.Attributes = map[string]string{}
 	}
 	var p string
 	if err == nil {
@@ -152,6 +160,14 @@ func (s *Service) beginUpload(v view.View, p string, req *wire.Request) (*upload
 		if unix.Fchown(u.fd, int(old.Uid), int(old.Gid)) == nil {
 			_ = unix.Fchmod(u.fd, mode)
 		}
+	}
+	if u.attributes = req.Attributes; u.attributes == nil && !u.created {
+		u.attributes = attributesAt(u.dir, u.name)
+		_ = setAttributes(u.fd, u.attributes) // of a file system that has them
+	} else if err := setAttributes(u.fd, u.attributes); err != nil {
+		u.discard()
+		u.close()
+		return nil, err
 	}
 	if req.Size > 0 {
 		if err := u.reserve(req.Size); err != nil {
@@ -291,7 +307,7 @@ func (u *upload) commit() (wire.FileInfo, error) {
 		return wire.FileInfo{}, err
 	}
 	fi := describe(u.name, &st)
-	fi.Path = shown(u.path)
+	fi.Path, fi.Attributes = shown(u.path), u.attributes
 	return fi, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/service"
@@ -18,6 +19,9 @@ import (
 type API struct {
 	Files   service.Files // required
 	MaxFile int64         // the most bytes of one raw upload
+
+	Links     *filelink.Links   // nil: no links to files are made
+	Sandboxes service.Sandboxes // required
 }
 
 // Bounds of bodies, in bytes.
@@ -51,6 +55,14 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).
 			Media(v1.ArchiveType, ""),
 		httpapi.Op("statFile", "GET /sandboxes/{id}/stat", "All about a file; a link is not followed.", http.StatusOK, a.statFile),
+		httpapi.Op("changeFile", "PATCH /sandboxes/{id}/stat", "Change a file's mode, owner, group and attributes, with recursive those of all in a directory. No link is followed: one at the path's end, or on its way, is refused.", http.StatusOK, a.changeFile),
+		httpapi.Op("findFiles", "GET /sandboxes/{id}/find", "Find files and directories below a directory by their names. No link is followed.", http.StatusOK, a.findFiles),
+		httpapi.Op("searchFiles", "GET /sandboxes/{id}/search", "Find lines of text files below a directory that match a regular expression. No link is followed.", http.StatusOK, a.searchFiles),
+		httpapi.Op("replaceInFiles", "POST /sandboxes/{id}/replace", "Replace a text, or what matches a regular expression, in files. Each file is replaced whole or stays as it was, and the answer tells of each.", http.StatusOK, a.replaceInFiles).
+			Example(v1.ReplaceInFiles{Files: []string{"main.py"}, Pattern: "localhost", Replacement: "0.0.0.0"}).
+			Extend(idempotency.Keyless("what was replaced is not found again as a rule")),
+		httpapi.Op("createFileLink", "POST /sandboxes/{id}/links", "Make a link to one file that needs no token and expires: to read it by GET, or with write to write it by PUT, up to a size. Whoever has it acts as the user sandbox.", http.StatusOK, a.createLink).
+			Extend(idempotency.Keyless("links are signed and not kept")),
 		httpapi.Raw("watchFiles", "GET /sandboxes/{id}/watch", "Tell what changes in a directory as it happens: server-sent events, watching (Watching) first, then one of each WatchEvent's type (WatchEvent), end (WatchEnd) or error (Problem) at last.", http.StatusOK, a.watchFiles).
 			Media("", "text/event-stream").Events(watchEventTypes()),
 		httpapi.Op("makeDir", "POST /sandboxes/{id}/mkdir", "Make a directory.", http.StatusNoContent, a.makeDir).

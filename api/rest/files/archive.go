@@ -16,7 +16,6 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -111,6 +110,7 @@ func unpackedOf(sum sandbox.FilesPacked) v1.Unpacked {
 type unpackFiles struct {
 	byQuery
 	Parents *bool `query:"parents" doc:"make the directory, and those above it; the default is true"`
+	Each    *bool `query:"outcomes" doc:"tell what became of each entry; each file takes its name when it is complete"`
 	Owners  *bool `query:"owners" doc:"as root: files get the owners that the archive says, and not root"`
 	Sync    *bool `query:"sync" doc:"answer when all is on the disk, where a power cut does not take it, and not up to a second before"`
 }
@@ -121,16 +121,21 @@ func (a *API) unpackFiles(ctx context.Context, c *httpapi.Call, in *unpackFiles)
 	if err != nil {
 		return v1.Unpacked{}, err
 	}
-	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return v1.Unpacked{}, guard.WithStatus(http.StatusUnsupportedMediaType,
-			fault.New(fault.Malformed, "the body is encoded as %q; an archive is sent as tar writes it", sandbox.Clip(enc, 40)).
-				WithRemedy("send it without the header Content-Encoding"))
+	body, _, err := plain(c.R)
+	if err != nil {
+		return v1.Unpacked{}, err
+	}
+	defer body.Close()
+	if in.Each != nil && *in.Each {
+		if err := c.Reserve(ctx, outcomesCost); err != nil {
+			return v1.Unpacked{}, err
+		}
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	sum, err := a.Files.UnpackFiles(ctx, c.Caller, in.Ref, p, c.R.Body, sandbox.UnpackFilesOptions{
+	sum, err := a.Files.UnpackFiles(ctx, c.Caller, in.Ref, p, http.MaxBytesReader(nil, body, maxUnpacked), sandbox.UnpackFilesOptions{
 		User: httpapi.Given(in.User), Most: maxUnpacked, MakeParents: in.Parents == nil || *in.Parents,
-		Owners: in.Owners != nil && *in.Owners, Sync: in.Sync != nil && *in.Sync,
+		Outcomes: in.Each != nil && *in.Each, Owners: in.Owners != nil && *in.Owners, Sync: in.Sync != nil && *in.Sync,
 	})
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -138,8 +143,15 @@ func (a *API) unpackFiles(ctx context.Context, c *httpapi.Call, in *unpackFiles)
 		}
 		return v1.Unpacked{}, httpapi.Cause(ctx, byUser(err))
 	}
-	return unpackedOf(sum), nil
+	out := unpackedOf(sum)
+	for _, o := range sum.Outcomes {
+		out.Outcomes = append(out.Outcomes, v1.Outcome(o))
+	}
+	return out, nil
 }
+
+// outcomesCost is what the outcomes of an archive take here, read and as they are written.
+const outcomesCost = 32 << 20
 
 // maxUnpacked bounds what the files of an archive have together. A file of holes takes next to nothing of
 // a disk, whose limit is the sandbox's, but time.

@@ -50,7 +50,8 @@ func (a *API) sendFile(ctx context.Context, c *httpapi.Call, ref, p, user string
 	}
 	defer body.Close()
 	tag := describe(c.W.Header(), p, info)
-	if matches(c.R.Header.Get("If-None-Match"), tag) {
+	c.W.Header().Set("Vary", "Accept-Encoding")
+	if known := c.R.Header.Get("If-None-Match"); matches(known, tag) || matches(known, zippedTag(tag)) {
 		c.W.Header().Del("Content-Type")
 		c.W.WriteHeader(http.StatusNotModified)
 		return nil
@@ -160,6 +161,14 @@ func (a *API) send(c *httpapi.Call, info sandbox.FileInfo, body io.Reader, part 
 		status = http.StatusPartialContent
 		h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.offset, part.offset+size-1, info.Size))
 	}
+	if !part.asked && takesGzip(c.R) && size >= zipLeast && size <= zipMost {
+		h.Set("Content-Encoding", "gzip")
+		h.Set("Etag", zippedTag(tagOf(info)))
+		c.W.WriteHeader(status)
+		w := c.StallWriter()
+		defer w.Close()
+		return sendZipped(w, body, size)
+	}
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	c.W.WriteHeader(status)
@@ -177,6 +186,9 @@ func (a *API) send(c *httpapi.Call, info sandbox.FileInfo, body io.Reader, part 
 func tagOf(f sandbox.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x"`, f.ModTime.UnixNano(), f.Size)
 }
+
+// zippedTag names a file's content in gzip.
+func zippedTag(tag string) string { return strings.TrimSuffix(tag, `"`) + `-gzip"` }
 
 func matches(header, tag string) bool {
 	for t := range strings.SplitSeq(header, ",") {

@@ -41,6 +41,8 @@ type writeFile struct {
 	Mode    *string `query:"mode" doc:"permissions in octal; the default is 0644, or those of the file that is replaced"`
 	Parents *bool   `query:"parents" doc:"make missing directories above it; the default is true"`
 	Sync    *bool   `query:"sync" doc:"answer when the file is on the disk, where a power cut does not take it, and not up to a second before"`
+
+	Attributes *string `query:"attributes" doc:"text to keep with the file: a JSON object of strings, 4096 bytes of keys and values in all. The default are those of the file that is replaced"`
 }
 
 // writeFile stores the raw body. It is whole or not at all: a body that is cut
@@ -57,22 +59,31 @@ func (a *API) writeFile(ctx context.Context, c *httpapi.Call, in *writeFile) err
 	if err != nil {
 		return err
 	}
-	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return guard.WithStatus(http.StatusUnsupportedMediaType,
-			fault.New(fault.Malformed, "the body is encoded as %q; it is stored as it is sent", sandbox.Clip(enc, 40)).
-				WithRemedy("send it without the header Content-Encoding"))
+	attributes, err := attributesOf(in.Attributes)
+	if err != nil {
+		return err
 	}
+	return a.write(ctx, c, in.Ref, p, a.MaxFile, sandbox.WriteFileOptions{
+		User: httpapi.Given(in.User), Mode: perm, MakeParents: in.Parents == nil || *in.Parents,
+		Sync: in.Sync != nil && *in.Sync, Attributes: attributes,
+	})
+}
+
+// write stores the raw body, of at most most bytes.
+func (a *API) write(ctx context.Context, c *httpapi.Call, ref, p string, most int64, o sandbox.WriteFileOptions) error {
 	if c.R.Header.Get("Content-Range") != "" {
 		return fault.New(fault.Malformed, "a part of a file cannot be written").WithRemedy("send the whole file, without the header Content-Range")
 	}
-	if c.R.ContentLength > a.MaxFile {
-		return guard.TooLarge(a.MaxFile)
+	if c.R.ContentLength > most {
+		return guard.TooLarge(most)
 	}
-	body := http.MaxBytesReader(nil, c.R.Body, a.MaxFile)
-	_, _, err = a.Files.WriteFile(ctx, c.Caller, in.Ref, p, body, sandbox.WriteFileOptions{
-		User: httpapi.Given(in.User), Mode: perm, Size: c.R.ContentLength, MakeParents: in.Parents == nil || *in.Parents,
-		Sync: in.Sync != nil && *in.Sync,
-	})
+	body, size, err := plain(c.R)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	o.Size = size
+	_, _, err = a.Files.WriteFile(ctx, c.Caller, ref, p, http.MaxBytesReader(nil, body, most), o)
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return guard.TooLarge(tooBig.Limit)
@@ -127,7 +138,7 @@ func (a *API) writeFileJSON(ctx context.Context, c *httpapi.Call, in *writeFileJ
 		return v1.FileInfo{}, err
 	}
 	info, created, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), sandbox.WriteFileOptions{
-		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync,
+		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync, Attributes: b.Attributes,
 	})
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
@@ -215,6 +226,7 @@ func fileOf(f sandbox.FileInfo) v1.FileInfo {
 	return v1.FileInfo{
 		Name: f.Name, Path: f.Path, Type: string(f.Type), Size: f.Size, Mode: octal(f.Mode),
 		ModifiedAt: f.ModTime.UTC(), UID: f.UID, GID: f.GID, Target: f.Target,
+		Owner: f.Owner, Group: f.Group, TargetType: string(f.TargetType), Attributes: f.Attributes,
 	}
 }
 

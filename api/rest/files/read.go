@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"path"
+	"strings"
 
 	"sandpit.dev/api/httpapi"
 	v1 "sandpit.dev/api/v1"
@@ -18,7 +20,8 @@ import (
 type readOrList struct {
 	byQuery
 	Limit  *int    `query:"limit" doc:"most entries of a listing, 1 to 100000; default 10000. A longer one, or one of more than 16 MiB, is cut and has the header Sandpit-Truncated: true"`
-	After  *string `query:"after" doc:"only entries whose names come after this one, by their bytes: the last name of a listing that was cut goes on with the rest"`
+	After  *string `query:"after" doc:"only entries whose names come after this one, by their bytes: the last name of a listing that was cut goes on with the rest; with depth the last path, below the directory"`
+	Depth  *int    `query:"depth" doc:"1 to 32; default 1. Above 1 also what is in directories below, as deep: in the order of the paths, the name of an entry being its path below the directory"`
 	Detail *bool   `query:"detail" doc:"list FileInfo instead of FileEntry"`
 }
 
@@ -46,9 +49,15 @@ func (a *API) readOrList(ctx context.Context, c *httpapi.Call, in *readOrList) e
 			return fault.InvalidField("limit", "%d is outside 1 to %d", limit, maxEntries)
 		}
 	}
+	depth := 1
+	if in.Depth != nil {
+		if depth = *in.Depth; depth < 1 || depth > sandbox.MaxListDepth {
+			return fault.InvalidField("depth", "%d is outside 1 to %d", depth, sandbox.MaxListDepth)
+		}
+	}
 	user, detail := httpapi.Given(in.User), in.Detail != nil && *in.Detail
-	err = a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: limit, After: httpapi.Given(in.After)}, detail)
-	if !maybeOther(err) {
+	err = a.list(ctx, c, in.Ref, p, sandbox.ListFilesOptions{User: user, Limit: limit, After: httpapi.Given(in.After), Depth: depth}, detail)
+	if !maybeOther(err) || depth > 1 {
 		return byUser(err)
 	}
 	info, body, ferr := a.Files.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1})
@@ -81,12 +90,25 @@ func maybeOther(err error) bool { return fault.Is(err, fault.Invalid) }
 // whether they are all: a header says so.
 func (a *API) list(ctx context.Context, c *httpapi.Call, ref, p string, o sandbox.ListFilesOptions, detail bool) error {
 	l := c.Array(maxListing)
-	more, err := a.Files.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
-		var entry any = v1.FileEntry{Name: f.Name, Type: string(f.Type), Size: f.Size}
-		if detail {
-			entry = fileOf(f)
+	below := ""
+	if o.Depth > 1 {
+		if below = p; !path.IsAbs(p) {
+			below = path.Join(sandbox.Workspace, p)
 		}
-		err := l.Add(ctx, entry)
+		below = strings.TrimSuffix(path.Clean(below), "/") + "/"
+	}
+	var text []byte
+	more, err := a.Files.EachFile(ctx, c.Caller, ref, p, o, func(f sandbox.FileInfo) error {
+		if detail {
+			text = appendInfo(text[:0], &f)
+		} else {
+			name := f.Name
+			if below != "" {
+				name = strings.TrimPrefix(f.Path, below)
+			}
+			text = appendEntry(text[:0], name, string(f.Type), f.Size)
+		}
+		err := l.AddText(ctx, text)
 		if errors.Is(err, httpapi.ErrFull) {
 			return sandbox.ErrEnough
 		}

@@ -86,6 +86,7 @@ func toolsOf(group string, cs *cells, d runs.Defaults) []toolset.Tool {
 		return []toolset.Tool{
 			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), promoteSandbox(), runInShell(), createContext(), endContext(),
 			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(), createTemplate(),
+			changeFile(), replaceInFiles(), getUploadURL(),
 		}
 	case toolset.GroupInspect:
 		return []toolset.Tool{

@@ -52,6 +52,7 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 	}
 	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
 	sync := c.Flags().Bool("sync", false, "into a sandbox: go on when each file is on the server's disk, where a power cut does not take it")
+	verbose := c.Flags().BoolP("verbose", "v", false, "into a sandbox: print what became of each file")
 	most := flags.Megabytes{MiB: defaultCopyMiB}
 	c.Flags().Var(&most, "max-size", "out of a sandbox: write at most this much to this machine, 4 KiB for each file and directory included (default 10G)")
 	follow := c.Flags().BoolP("follow-link", "L", false, "copy what links lead to, in their place")
@@ -73,6 +74,9 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 		if *sync && !to.remote() {
 			return exit.Misuse(c, "--sync is for copies into a sandbox; leave it out")
 		}
+		if *verbose && !to.remote() {
+			return exit.Misuse(c, "--verbose is for copies into a sandbox; leave it out")
+		}
 		if most.Given && to.remote() {
 			return exit.Misuse(c, "--max-size is for copies to this machine; leave it out")
 		}
@@ -83,7 +87,7 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 		ctx, stop := interrupt.Context(c.Context())
 		defer stop()
 		t := newCopier(a, cl, *user, int64(most.MiB)<<20)
-		t.sync, t.copy.Follow, t.copy.Exclude = *sync, *follow, *exclude
+		t.sync, t.verbose, t.copy.Follow, t.copy.Exclude = *sync, *verbose, *follow, *exclude
 		defer t.copy.Bar.Clear()
 		if to.remote() {
 			err = t.upload(ctx, from, to)
@@ -151,12 +155,13 @@ func parseEnd(arg string) endpoint {
 
 // copier copies between sandboxes and this machine.
 type copier struct {
-	a    *app.App
-	cl   *client.Client
-	user string
-	sync bool // see client.WriteOptions
-	copy *transfer.Copy
-	left int64 // how many were left out
+	a       *app.App
+	cl      *client.Client
+	user    string
+	sync    bool // see client.WriteOptions
+	verbose bool // what becomes of each file is printed
+	copy    *transfer.Copy
+	left    int64 // how many were left out
 }
 
 // newCopier returns a copier that acts inside as a user, and writes at most most bytes to this machine.

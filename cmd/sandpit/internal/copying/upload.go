@@ -6,6 +6,7 @@ package copying
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -14,6 +15,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/transfer"
 	"sandpit.dev/fault"
 )
@@ -99,7 +101,7 @@ func (s *source) name() (string, error) {
 }
 
 func (t *copier) unpackOptions() client.UnpackOptions {
-	return client.UnpackOptions{User: t.user, Sync: t.sync}
+	return client.UnpackOptions{User: t.user, Sync: t.sync, Outcomes: t.verbose}
 }
 
 // send packs sources as one archive, which the sandbox unpacks as it comes.
@@ -120,6 +122,9 @@ func (t *copier) send(ctx context.Context, all []source, to endpoint) error {
 	unwanted := func(e error) bool { return errors.Is(e, errUnwanted) || errors.Is(e, io.ErrClosedPipe) }
 	if perr := <-packed; perr != nil && (err == nil || !unwanted(perr)) {
 		return perr
+	}
+	if err == nil && t.verbose {
+		t.outcomes(sum.Outcomes)
 	}
 	one := all[0]
 	if err == nil && len(all) == 1 && !one.dir && sum.Entries == 1 && sum.LeftOutTotal == 1 && len(sum.LeftOut) == 1 {
@@ -165,6 +170,17 @@ func (t *copier) made(sum *v1.Unpacked, err error) error {
 		t.leftInside(sum.LeftOut, sum.LeftOutTotal)
 	}
 	return err
+}
+
+// outcomes prints what became of each file.
+func (t *copier) outcomes(all []v1.Outcome) {
+	for _, o := range all {
+		if o.Reason != "" {
+			fmt.Fprintf(t.a.Stdout, "failed %s: %s\n", output.Printable(o.Path), output.Printable(o.Reason))
+			continue
+		}
+		fmt.Fprintf(t.a.Stdout, "copied %s %d\n", output.Printable(o.Path), o.Bytes)
+	}
 }
 
 // local reads what a local path is.
