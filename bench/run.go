@@ -80,8 +80,10 @@ var parts = []part{
 		return err
 	}},
 	{"files", false, func(ctx context.Context, s *session) (err error) {
-		s.out.Transfer, err = s.us.transfer(ctx, s.o.pairs())
-		return err
+		if s.out.Transfer, err = s.us.transfer(ctx, s.o.pairs()); err != nil {
+			return err
+		}
+		return s.us.listing(ctx, s.server, max(5, s.o.pairs()/20), s.out.Transfer)
 	}},
 	{"inside", false, func(ctx context.Context, s *session) (err error) {
 		s.out.Inside, err = s.inside(ctx)

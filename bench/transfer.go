@@ -23,6 +23,10 @@ import (
 // content checked. A megabyte is 1,000,000 bytes.
 type Transfer struct {
 	Files []Moved `json:"files"`
+	// Listing is a list of 100,000 files of one directory, and Details the same with all about each, or as much of it as a
+	// list may have; nil: not measured.
+	Listing *Figures `json:"listing,omitempty"`
+	Details *Figures `json:"details,omitempty"`
 }
 
 // Moved is one kind of content, there and back.
@@ -251,6 +255,10 @@ func (t *Transfer) rows(row func(name string, f *Figures)) {
 	for _, m := range t.Files {
 		row("upload "+m.What, m.Up)
 		row("download it", m.Down)
+	}
+	if t.Listing != nil {
+		row("list 100,000 files", t.Listing)
+		row("with all about each", t.Details)
 	}
 }
 

@@ -29,6 +29,10 @@ func transfer(r *bench.Report) string {
 			speeds.add(plain(m.What), count(int(m.Bytes)), speed(m.UpSpeed), speed(m.DownSpeed))
 		}
 	}
+	if r.Transfer.Listing != nil {
+		t.add("list a directory of 100,000 files", r.Transfer.Listing)
+		t.add("list it with all about each, up to 16 MiB", r.Transfer.Details)
+	}
 	return "Up and down in turn, whole, with the content checked each time.\n\n" + t.String() + speeds.String()
 }
 
