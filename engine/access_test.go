@@ -144,6 +144,14 @@ func verbs() map[string]struct {
 			_, _, _, err := files.New(e, 0).SearchFiles(ctx, c, ref, ".", sandbox.SearchFilesOptions{Pattern: "x"})
 			return err
 		}},
+		"ChangeFile": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := files.New(e, 0).ChangeFile(ctx, c, ref, ".", sandbox.ChangeFileOptions{Attributes: map[string]string{"k": "v"}})
+			return err
+		}},
+		"ReplaceInFiles": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
+			_, err := files.New(e, 0).ReplaceInFiles(ctx, c, ref, []string{"none"}, sandbox.ReplaceFilesOptions{Pattern: "x"})
+			return err
+		}},
 		"MakeDir": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			return files.New(e, 0).MakeDir(ctx, c, ref, "d", sandbox.MakeDirOptions{Parents: true})
 		}},

@@ -107,6 +107,14 @@ func silentCalls(h *house, process string) map[string]func(context.Context) erro
 			_, _, _, err := files.New(e, 0).SearchFiles(ctx, alice, ref, ".", sandbox.SearchFilesOptions{Glob: "*"})
 			return err
 		},
+		"ChangeFile": func(ctx context.Context) error {
+			_, err := files.New(e, 0).ChangeFile(ctx, alice, ref, "file", sandbox.ChangeFileOptions{Attributes: map[string]string{"k": "v"}})
+			return err
+		},
+		"ReplaceInFiles": func(ctx context.Context) error {
+			_, err := files.New(e, 0).ReplaceInFiles(ctx, alice, ref, []string{"file"}, sandbox.ReplaceFilesOptions{Pattern: "x"})
+			return err
+		},
 		"MakeDir": func(ctx context.Context) error {
 			return files.New(e, 0).MakeDir(ctx, alice, ref, "ran", sandbox.MakeDirOptions{})
 		},

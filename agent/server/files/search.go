@@ -44,17 +44,18 @@ func (e searchDone) Error() string { return "the search has ended: " + string(e)
 
 // search is one walk over a tree. It holds one descriptor for each level.
 type search struct {
-	s     *Service
-	ctx   context.Context
-	c     *call.Conn
-	v     view.View
-	glob  glob.Glob
-	find  *pattern // nil: files are listed
-	depth int
-	limit int
-	after []string // names of the path after which it begins
-	until time.Time
-	buf   []byte
+	s      *Service
+	ctx    context.Context
+	c      *call.Conn
+	v      view.View
+	glob   glob.Glob
+	find   *pattern // nil: files are listed
+	owners names    // then: of the files
+	depth  int
+	limit  int
+	after  []string // names of the path after which it begins
+	until  time.Time
+	buf    []byte
 
 	tree *entryWriter // not nil: all files are listed, to who reads entries
 	most int          // names that are looked at
@@ -100,6 +101,9 @@ func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) e
 	defer s.o.Buffers.Put(buf)
 	x.s, x.ctx, x.c, x.v, x.buf = s, ctx, c, v, buf[:]
 	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
+	if x.find == nil {
+		x.owners = s.names(v)
+	}
 	fi := describe(baseOf(shown(p)), &st)
 	fi.Path = shown(p)
 	if err := c.Send(wire.Reply, fi); err != nil {
@@ -215,6 +219,7 @@ func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) erro
 		}
 	} else if x.find == nil && order > 0 && x.glob.Match(rel) {
 		x.sum.Files++
+		x.owners.add(&fi)
 		if err := x.give(wire.Found{Path: wire.EscapeName(strings.Join(rel, "/")), File: &fi}); err != nil {
 			return err
 		}
