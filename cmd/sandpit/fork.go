@@ -16,7 +16,7 @@ import (
 func newPromote(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "promote [flags] SANDBOX",
-		Short: "Have a fork take its parent's place, and print its key or id",
+		Short: "Have a fork take its parent's place, and print its id",
 		Long: `Have a fork take the place of the sandbox that it was forked from. The parent's key, labels, clocks, volumes and
 snapshots are the fork's from then on; what the parent was is kept as one snapshot more, and the parent is deleted with
 what runs in it. What runs in the fork goes on.`,
