@@ -17,6 +17,7 @@ type Scope string
 const (
 	SandboxesRead  Scope = "sandboxes:read"  // see sandboxes, their files, their activity
 	SandboxesWrite Scope = "sandboxes:write" // create, run, change and delete them
+	SandboxesPorts Scope = "sandboxes:ports" // see what programs in them serve; sandboxes:write has it. Of tokens of one sandbox alone
 	Admin          Scope = "admin"           // all of the above, tokens and images
 
 	// ServerAdmin is the right to what concerns the server, or projects other than the caller's. It

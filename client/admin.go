@@ -56,6 +56,22 @@ func (c *Client) RotateToken(ctx context.Context, project, idOrName string, r v1
 	return out, nil
 }
 
+// CreateSandboxToken makes a token that is good for one sandbox. It is in the answer and is never shown again.
+func (c *Client) CreateSandboxToken(ctx context.Context, ref string, r v1.CreateSandboxToken) (*v1.SandboxToken, error) {
+	out := new(v1.SandboxToken)
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/tokens"), body: r}, out); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// RotateSandboxTokens ends all tokens of a sandbox, with what they have open. Tokens that are made from then on are
+// valid.
+func (c *Client) RotateSandboxTokens(ctx context.Context, ref string) error {
+	_, err := c.call(ctx, request{method: "POST", path: of(ref, "/tokens/rotate")}, nil)
+	return err
+}
+
 // DeleteToken ends a token, by its id or its name; project as in Tokens.
 func (c *Client) DeleteToken(ctx context.Context, project, idOrName string) error {
 	q := make(url.Values)

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
+	sandboxtokens "sandpit.dev/engine/tokens"
 	"sandpit.dev/fault"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -37,6 +38,7 @@ func open(t testing.TB) *house {
 	s := enginetest.Start(t, t.TempDir())
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
+	must(t, tokens.ServeSandboxes(make([]byte, bearer.SandboxKeySize), s.Engine))
 	g, err := guard.New(guard.Options{Tokens: tokens})
 	must(t, err)
 	presets, err := preset.New(preset.Options{})
@@ -45,6 +47,7 @@ func open(t testing.TB) *house {
 	}
 	services := service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
 	services.Templates = s.Creator.Templates
+	services.Tokens = sandboxtokens.New(s.Engine, tokens)
 	api, err := rest.New(rest.Options{Services: services, Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)
 	srv := httptest.NewServer(api)

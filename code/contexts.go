@@ -64,6 +64,7 @@ func (cc *codeContext) info() Context {
 // CreateContext makes a context, with its kernel. More than MaxContexts are
 // fault.Exhausted, an image without the language is fault.Unsupported.
 func (s *Service) CreateContext(ctx context.Context, c access.Caller, ref string, r ContextRequest) (Context, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Context{}, err
 	}
@@ -83,6 +84,7 @@ func (s *Service) CreateContext(ctx context.Context, c access.Caller, ref string
 
 // makeContext makes a context, or a shell if it has a name, with its kernel.
 func (s *Service) makeContext(ctx context.Context, c access.Caller, ref string, want sandbox.Context, what string) (Context, error) {
+	c = c.Inside()
 	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, what)
 	if err != nil {
 		return Context{}, err
@@ -113,6 +115,7 @@ func (all *contexts) add(want sandbox.Context) (*codeContext, error) {
 // RestartContext ends a context's kernel, with all that it started and the cell that runs, and starts
 // another.
 func (s *Service) RestartContext(ctx context.Context, c access.Caller, ref, id string) (Context, error) {
+	c = c.Inside()
 	u, err := s.engine.Use(ctx, c, access.SandboxesWrite, ref, useCode)
 	if err != nil {
 		return Context{}, err
@@ -178,6 +181,7 @@ func (s *Service) findContext(ctx context.Context, a attached, id string) (*code
 
 // visit returns the contexts of a sandbox, up or not. leave ends the visit.
 func (s *Service) visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (all *contexts, leave func(), err error) {
+	c = c.Inside()
 	v, err := s.engine.Visit(ctx, c, scope, ref)
 	if err != nil {
 		return nil, nil, err
@@ -222,6 +226,7 @@ func (s *Service) Context(ctx context.Context, c access.Caller, ref, id string) 
 // InterruptContext interrupts the cell that runs in a context; its variables stay, and cells that wait
 // go on. Without one it is fault.State.
 func (s *Service) InterruptContext(ctx context.Context, c access.Caller, ref, id string) error {
+	c = c.Inside()
 	u, err := s.engine.Peek(ctx, c, ref)
 	if err != nil {
 		return err
@@ -244,6 +249,7 @@ func (s *Service) InterruptContext(ctx context.Context, c access.Caller, ref, id
 // DeleteContext ends a context and all that its kernel has started, the cell that runs
 // included. Cells that wait for it get fault.NotFound.
 func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id string) error {
+	c = c.Inside()
 	v, err := s.engine.Visit(ctx, c, access.SandboxesWrite, ref)
 	if err != nil {
 		return err

@@ -121,6 +121,7 @@ type Result struct {
 // An image without the language is fault.Unsupported, more contexts or waiting cells than
 // the bounds allow fault.Exhausted.
 func (s *Service) RunCode(ctx context.Context, c access.Caller, ref string, r Request, sink *Sink) (Result, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Result{}, err
 	}

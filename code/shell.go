@@ -53,6 +53,7 @@ type ShellResult struct {
 // CreateShell makes a shell. A name that is taken is fault.Exists, more than MaxShells
 // are fault.Exhausted, an image without bash is fault.Unsupported.
 func (s *Service) CreateShell(ctx context.Context, c access.Caller, ref string, r ShellRequest) (Context, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Context{}, err
 	}

@@ -37,6 +37,7 @@ func shellText(r *engine.ExecRequest) string {
 // shell only if it does not come to itself; and a Wait that passes before the
 // command's turn is fault.State, and it does not run.
 func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (ShellResult, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return ShellResult{}, err
 	}

@@ -27,14 +27,15 @@ import (
 )
 
 // PreviewKeyFile is the file in the data directory that holds the key by which
-// links to previews and files are signed. Without it all links that were made are
-// invalid.
+// links to previews and files, and tokens of single sandboxes, are signed. Without it all that
+// were made are invalid.
 const PreviewKeyFile = "preview-key"
 
 // links makes and reads links to ports and links to files.
 type links struct {
 	ports *preview.Links
 	files *filelink.Links
+	key   []byte // of both, and of tokens for single sandboxes
 }
 
 // openLinks reads the key of links, and creates it if it is missing.
@@ -48,7 +49,7 @@ func openLinks(cfg Config) (links, error) {
 		return links{}, err
 	}
 	files, err := filelink.New(key)
-	return links{ports, files}, err
+	return links{ports, files, key}, err
 }
 
 func linkKey(cfg Config) ([]byte, error) {

@@ -266,6 +266,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	if err := tokens.ServeSandboxes(links.key, eng); err != nil {
+		return err
+	}
+	eng.OnDeleted(tokens.EndSandbox)
 	rates, err := cfg.Ceilings.Requests.rates()
 	if err != nil {
 		return err

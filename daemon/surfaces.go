@@ -37,6 +37,7 @@ import (
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/templates"
+	sandboxtokens "sandpit.dev/engine/tokens"
 	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
@@ -121,6 +122,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Usage, services.Stats, services.Audit = p.usage, p.stats, p.audit
 	services.Fleet = fleet.New(p.engine)
 	services.Projects, services.Sizes = p.projects, p.sizes
+	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)
 	services = p.gates.Wrap(services)
 	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})

@@ -20,6 +20,9 @@ import (
 // Exec would. Of one whose log is gone, or that ran in a shell, it returns what is on
 // record. began is false where the command is known never to have begun.
 func (e *Engine) ExecAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string, r ExecRequest, sink func(sandbox.Frame) error) (res ExecResult, began bool, err error) {
+	if c = c.Inside(); !c.Reaches(of) {
+		return ExecResult{}, false, core.NoSandbox(string(of))
+	}
 	cmd, err := e.command(r, sink != nil)
 	if err != nil {
 		return ExecResult{}, false, err
@@ -171,6 +174,9 @@ func (e *Engine) EverRan(ctx context.Context, c access.Caller, id sandbox.ID) (b
 // ProcessAgain returns the record of a process that an earlier StartProcess has begun; began
 // is as in ExecAgain.
 func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (rec sandbox.Process, began bool, err error) {
+	if c = c.Inside(); !c.Reaches(of) {
+		return sandbox.Process{}, false, core.NoSandbox(string(of))
+	}
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return sandbox.Process{}, false, err
 	}

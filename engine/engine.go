@@ -103,6 +103,7 @@ type Engine struct {
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
 	extension   Extension
+	deleted     atomic.Pointer[func(sandbox.ID)] // see OnDeleted
 	up          func(*sandbox.Sandbox)
 
 	mu      sync.Mutex

@@ -208,6 +208,9 @@ func (e *Engine) forget(b *entry) {
 	}
 	e.core.Metrics.Moved(s.State, "")
 	e.clock.Drop(b.id)
+	if gone := e.deleted.Load(); gone != nil {
+		(*gone)(b.id)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.unadopted, b.id)
@@ -240,6 +243,7 @@ func clone(s *sandbox.Sandbox) *sandbox.Sandbox {
 	c := *s
 	c.Env, c.Metadata, c.Handle = maps.Clone(s.Env), maps.Clone(s.Metadata), slices.Clone(s.Handle)
 	c.Mounts, c.Skills = slices.Clone(s.Mounts), slices.Clone(s.Skills)
+	c.Previews.Ports = slices.Clone(s.Previews.Ports)
 	return &c
 }
 

@@ -45,6 +45,7 @@ type ExecResult struct {
 // caller: ctx ended, the sink failed, or the server stops. Its event is completed
 // all the same.
 func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRequest, sink func(sandbox.Frame) error) (ExecResult, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return ExecResult{}, err
 	}

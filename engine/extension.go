@@ -51,6 +51,10 @@ func (noExtension) Private(sandbox.Process) bool { return false }
 // Extend has x asked for what it runs. It is called before Run, once.
 func (e *Engine) Extend(x Extension) { e.extension = x }
 
+// OnDeleted has gone called when a sandbox was deleted, in place of what was called before. gone calls no verb and does
+// not wait.
+func (e *Engine) OnDeleted(gone func(sandbox.ID)) { e.deleted.Store(&gone) }
+
 // Store returns the records, as the engine writes them: without the values of secrets.
 func (e *Engine) Store() store.Store { return e.core.Store }
 

@@ -22,6 +22,7 @@ import (
 // disk, one that is paused with its processes, and one that has failed if what it
 // missed is there again. One that runs is given as it is.
 func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	return e.verb(ctx, c, ref, startBound, e.takeToWork, func(ctx context.Context, b held) error {
 		return e.start(ctx, b, core.ActorOf(c))
 	})
@@ -32,6 +33,7 @@ func (e *Engine) Start(ctx context.Context, c access.Caller, ref string) (*sandb
 // one that is paused, too. One that is stopped already is given as it is, but no
 // longer starts by itself, should a clock or the host have stopped it.
 func (e *Engine) Stop(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	return e.verb(ctx, c, ref, stopBound+e.settings.Load().StopGrace, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.stop(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
@@ -42,6 +44,7 @@ const MaxGrace = 10 * time.Minute
 
 // StopWithin is Stop with a grace of the caller's, 0 to MaxGrace, in place of the server's. Zero kills at once.
 func (e *Engine) StopWithin(ctx context.Context, c access.Caller, ref string, grace time.Duration) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	if grace < 0 || grace > MaxGrace {
 		return nil, fault.InvalidField("grace_seconds", "%s is outside 0 to %s seconds", check.Seconds(grace), check.Seconds(MaxGrace))
 	}
@@ -54,6 +57,7 @@ func (e *Engine) StopWithin(ctx context.Context, c access.Caller, ref string, gr
 // sandbox runs after, also one that was stopped or paused. Where its start fails it is stopped;
 // it is not deleted for that, and is started by the next call, as far as that may.
 func (e *Engine) Restart(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	return e.verb(ctx, c, ref, stopBound+e.settings.Load().StopGrace+startBound, e.takeToStop, func(ctx context.Context, b held) error {
 		return e.restart(ctx, b, core.ActorOf(c))
 	})

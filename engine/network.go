@@ -166,6 +166,7 @@ type NetworkLog struct {
 // NetworkLog tells what a sandbox tried to reach, what was refused, and which policy
 // would allow all of it that one can. Looking is no use of the sandbox.
 func (e *Engine) NetworkLog(ctx context.Context, c access.Caller, ref string) (NetworkLog, error) {
+	c = c.Inside()
 	if err := e.enter(c, access.SandboxesRead); err != nil {
 		return NetworkLog{}, err
 	}

@@ -120,6 +120,9 @@ func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
 // Outcome waits until a command that an earlier request began has ended, and returns its event.
 // began is as in ExecAgain.
 func (e *Engine) Outcome(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (ev *sandbox.Event, began bool, err error) {
+	if c = c.Inside(); !c.Reaches(of) {
+		return nil, false, core.NoSandbox(string(of))
+	}
 	if err := e.enter(c, access.SandboxesWrite); err != nil {
 		return nil, false, err
 	}

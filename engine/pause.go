@@ -22,6 +22,7 @@ import (
 // does not run is fault.State, and what its runtime cannot do fault.Unsupported. Like a stop
 // it works while the records have no room.
 func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	return e.verb(ctx, c, ref, pauseBound, e.take, func(ctx context.Context, b held) error {
 		return e.pause(ctx, b, core.ActorOf(c), sandbox.CauseUser, "", nil)
 	})
@@ -31,6 +32,7 @@ func (e *Engine) Pause(ctx context.Context, c access.Caller, ref string) (*sandb
 // runs is given as it is. One that is stopped has no processes: it is fault.State,
 // and the remedy start.
 func (e *Engine) Resume(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	return e.verb(ctx, c, ref, pauseBound, e.takeToWork, func(ctx context.Context, b held) error {
 		switch s := b.record.Load(); s.State {
 		case sandbox.Running:

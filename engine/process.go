@@ -116,6 +116,7 @@ func (e *Engine) glance(ctx context.Context, c access.Caller, ref string) (*Use,
 }
 
 func (e *Engine) peekAs(ctx context.Context, c access.Caller, scope access.Scope, ref string, may func(*sandbox.Sandbox) bool) (*Use, error) {
+	c = c.Inside()
 	if err := e.enter(c, scope); err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func (e *Engine) pastProcess(ctx context.Context, c access.Caller, ref, processI
 }
 
 func (e *Engine) commandRows(ctx context.Context, c access.Caller, ref string, q store.EventQuery) (rows []*sandbox.Event, err error) {
+	c = c.Inside()
 	b, err := e.visit(ctx, c, access.SandboxesRead, ref)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 // Its event is completed then, by this server or the next. A program that cannot be
 // run is no error: its record says that it ended, with 127 or 126.
 func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, r StartRequest) (sandbox.Process, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return sandbox.Process{}, err
 	}

@@ -16,6 +16,7 @@ import (
 // Get returns a sandbox. It counts as a use: whoever asks for a sandbox by name
 // is about to work with it.
 func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	c = c.Inside()
 	for tries := 1; ; tries++ {
 		b, err := e.visit(ctx, c, access.SandboxesRead, ref)
 		if err != nil {

@@ -17,10 +17,19 @@ import (
 )
 
 // find returns the entry that ref, an id or a key, names in the caller's project.
-// What is another project's is as missing as what never was. Release the entry.
+// What is another project's is as missing as what never was, and for a caller that reaches one sandbox
+// alone so is every other. Release the entry.
 func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry, error) {
 	if !sandbox.ValidID(ref) {
-		return e.findKey(ctx, c.Project, ref)
+		b, err := e.findKey(ctx, c.Project, ref)
+		if err == nil && !c.Reaches(b.id) {
+			e.release(b)
+			return nil, core.NoSandbox(ref)
+		}
+		return b, err
+	}
+	if !c.Reaches(sandbox.ID(ref)) {
+		return nil, core.NoSandbox(ref)
 	}
 	b, err := e.acquire(ctx, sandbox.ID(ref))
 	if err != nil {
@@ -31,6 +40,20 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry,
 		return nil, core.NoSandbox(ref)
 	}
 	return b, nil
+}
+
+// TokenRound returns a sandbox's project, and how often the tokens for it alone were ended.
+func (e *Engine) TokenRound(ctx context.Context, id sandbox.ID) (project string, round int64, err error) {
+	b, err := e.acquire(ctx, id)
+	if err != nil {
+		return "", 0, err
+	}
+	defer e.release(b)
+	s := b.record.Load()
+	if s == nil {
+		return "", 0, core.NoSandbox(string(id))
+	}
+	return s.Project, s.TokenRound, nil
 }
 
 // visit is what a verb about one sandbox starts with: may the caller do this at all, is

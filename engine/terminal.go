@@ -30,6 +30,7 @@ type Terminal struct {
 
 // Terminal starts a command at a terminal. It has no time limit.
 func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r TerminalRequest) (*Terminal, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}

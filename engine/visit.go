@@ -74,6 +74,12 @@ func (v *Visit) Record(ctx context.Context, ev *sandbox.Event) error {
 	return v.e.commit(ctx, v.b, func(*sandbox.Sandbox) {}, ev)
 }
 
+// Change commits a change of the sandbox's record, which gets a copy of it and replaces what it points to, with its
+// event.
+func (v *Visit) Change(ctx context.Context, change func(*sandbox.Sandbox), ev *sandbox.Event) error {
+	return v.e.commit(ctx, v.b, change, ev)
+}
+
 // RecordFirst commits an event unless there is one of its type and ProcessID.
 func (v *Visit) RecordFirst(ctx context.Context, ev *sandbox.Event) error {
 	first := false

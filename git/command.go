@@ -38,6 +38,7 @@ type job struct {
 
 // begin checks who asks and where it is to run. Both are errors only after k's own.
 func (s *Service) begin(k *check.Fields, c access.Caller, ref string, at At, doing string) (*job, error) {
+	c = c.Inside()
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}

@@ -55,6 +55,9 @@ func (s *Status) Left(r project.Resource) (left float64, ok bool) {
 
 // Limits returns the caller's own project, which has no quotas where it has no record. Every caller may ask.
 func (s *Service) Limits(ctx context.Context, c access.Caller) (Status, error) {
+	if err := c.RequireProject(); err != nil {
+		return Status{}, err
+	}
 	out, err := s.get(ctx, c.Project)
 	if fault.Is(err, fault.NotFound) {
 		err = s.store.View(ctx, func(tx store.Tx) (err error) {
@@ -75,6 +78,9 @@ func (s *Service) Get(ctx context.Context, c access.Caller, name string) (Status
 
 // Within returns nil if a caller may see a project: its own, or with the scope server:admin any.
 func Within(c access.Caller, name string) error {
+	if err := c.RequireProject(); err != nil {
+		return err
+	}
 	if name == c.Project {
 		return nil
 	}
@@ -118,6 +124,9 @@ func (s *Service) status(tx store.Tx, p *project.Project) (Status, error) {
 
 // List returns the projects that a caller may see, by name: its own, or with the scope server:admin all.
 func (s *Service) List(ctx context.Context, c access.Caller) (all []Status, err error) {
+	if err := c.RequireProject(); err != nil {
+		return nil, err
+	}
 	err = s.store.View(ctx, func(tx store.Tx) error {
 		list, err := tx.Projects().List()
 		if err != nil {

@@ -57,6 +57,9 @@ type Sandbox struct {
 	BytesUploaded   int64
 	BytesDownloaded int64
 
+	Previews   Previews // of what programs in it serve
+	TokenRound int64    // how often the tokens for it alone were ended
+
 	Revision int64 // counts its changes; the store's compare-and-swap
 }
 

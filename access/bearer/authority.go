@@ -46,6 +46,9 @@ type Authority struct {
 	uses     uses
 
 	validities validities
+
+	sandboxes  Sandboxes // nil: single sandboxes have no tokens
+	sandboxKey []byte
 }
 
 // New makes an Authority over the tokens of a store. It starts nothing: run
@@ -94,6 +97,9 @@ func (a *Authority) check(ctx context.Context, token string) (access.Caller, *he
 	}
 	if admin == 1 {
 		return access.Caller{Project: access.DefaultProject, Actor: AdminName, Scopes: []access.Scope{access.Admin, access.ServerAdmin}}, nil, nil
+	}
+	if strings.HasPrefix(token, sandboxPrefix) {
+		return a.checkSandbox(ctx, token, sum)
 	}
 	if !ours(token) {
 		return none(refuse("the bearer token is not valid"))

@@ -51,7 +51,8 @@ func through[T any](ctx context.Context, gate *admission.Gate, c access.Caller, 
 // enter is [admission.Gate.Enter] for who may do something at all: others learn nothing of what goes on, and wait
 // for nothing.
 func enter(ctx context.Context, gate *admission.Gate, c access.Caller) (leave func(), err error) {
-	if err := c.Require(access.SandboxesWrite); err != nil {
+	// Whether the caller reaches the sandbox is for the verb to say.
+	if err := c.Inside().Require(access.SandboxesWrite); err != nil {
 		return nil, err
 	}
 	return gate.Enter(ctx, c.Project)

@@ -75,7 +75,7 @@ func (h *Handler) serverOf(r *http.Request, c access.Caller) (*mcp.Server, error
 		return nil, err
 	}
 	f := h.faces[name]
-	if c.May(access.SandboxesWrite) {
+	if c.Inside().May(access.SandboxesWrite) {
 		return f.all, nil
 	}
 	return f.readOnly, nil

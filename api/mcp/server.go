@@ -105,7 +105,7 @@ func refuseHidden(h *Handler, hidden map[string]*toolset.Tool) mcp.Middleware {
 					c := h.call(transport.CallOf(r), t)
 					_, tell := h.audited(ctx, c)
 					defer tell()
-					return c.Failure(ctx, c.Caller.Require(access.SandboxesWrite)), nil
+					return c.Failure(ctx, c.Caller.Inside().Require(access.SandboxesWrite)), nil
 				}
 			}
 			return next(ctx, method, req)

@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
+	sandboxtokens "sandpit.dev/engine/tokens"
 	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
 	"sandpit.dev/linux/machine"
@@ -61,6 +62,8 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	s := enginetest.Start(t, t.TempDir())
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
+	must(t, tokens.ServeSandboxes(bytes.Repeat([]byte{7}, bearer.SandboxKeySize), s.Engine))
+	s.Engine.OnDeleted(tokens.EndSandbox)
 	guarded.Tokens, guarded.Record = tokens, s.Audit.Answered
 	g, err := guard.New(guarded)
 	must(t, err)
@@ -73,6 +76,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 		return meter.HostUse(u), err
 	}})
 	o.Services.Audit = s.Audit
+	o.Services.Tokens = sandboxtokens.New(s.Engine, tokens)
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)

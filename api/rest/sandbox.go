@@ -13,6 +13,8 @@ import (
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	enginetokens "sandpit.dev/engine/tokens"
+	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -36,6 +38,12 @@ func (a *API) createSandbox(ctx context.Context, c *idempotency.Call, in *create
 	r, err := createRequest(&sp, &in.Body, a.SizeTable())
 	if err != nil {
 		return v1.Sandbox{}, err
+	}
+	var token enginetokens.Request
+	if in.Body.Token != nil {
+		if token, err = a.tokensAPI().Request(in.Body.Token); err != nil {
+			return v1.Sandbox{}, within("token.", err)
+		}
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
@@ -61,7 +69,30 @@ func (a *API) createSandbox(ctx context.Context, c *idempotency.Call, in *create
 	if !created {
 		out.Differs = service.Differs(&r, s)
 	}
+	if in.Body.Token == nil {
+		return out, nil
+	}
+	issued, err := a.tokensAPI().Make(ctx, c.Caller, string(s.ID), token)
+	if err != nil {
+		return v1.Sandbox{}, httpapi.Cause(ctx, err)
+	}
+	kept := issued
+	kept.Secret, kept.SecretOmitted = "", true // nothing is stored of a token
+	out.Token = &kept
+	if err := c.KeepAs(out); err != nil {
+		return v1.Sandbox{}, err
+	}
+	out.Token = &issued
 	return out, nil
+}
+
+// within has an error about fields speak of those of an object of the request.
+func within(object string, err error) error {
+	e := fault.As(err)
+	for i := range e.Fields {
+		e.Fields[i].Name = object + e.Fields[i].Name
+	}
+	return e
 }
 
 // sandboxBy and everRan find what a request has made; see [again].

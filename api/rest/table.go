@@ -26,13 +26,17 @@ func (a *API) operations() []httpapi.Operation {
 	return slices.Concat(
 		a.sandboxOperations(),
 		a.filesAPI().Operations(),
-		(&tokens.API{Tokens: a.tokens, Projects: a.Projects}).Operations(),
+		a.tokensAPI().Operations(),
 		(&images.API{Images: a.Images, Keeper: a.Keeper, Dockerfiles: a.Dockerfiles, MaxFile: a.maxFile}).Operations(),
 		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),
 		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Audit: a.Audit, Backups: a.backups}).Operations(),
 		a.serverOperations(),
 		a.git(),
 	)
+}
+
+func (a *API) tokensAPI() *tokens.API {
+	return &tokens.API{Tokens: a.tokens, Sandboxes: a.Services.Tokens, Projects: a.Projects}
 }
 
 func (a *API) filesAPI() *files.API {

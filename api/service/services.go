@@ -29,13 +29,14 @@ type Services struct {
 	Dockerfiles Dockerfiles // nil: none is built
 	Skills      Skills
 	Git         Git
-	Templates   Templates // nil: nobody keeps templates
-	Settings    Settings  // nil: none can be changed
-	Fleet       Fleet     // nil: nobody sees the sandboxes of all projects
-	Projects    Projects  // nil: nobody keeps records of projects
-	Usage       Usage     // nil: nobody adds up what is used
-	Audit       Audit     // nil: there is no audit log
-	Stats       Stats     // nil: nobody reads what is in use
+	Templates   Templates     // nil: nobody keeps templates
+	Settings    Settings      // nil: none can be changed
+	Fleet       Fleet         // nil: nobody sees the sandboxes of all projects
+	Projects    Projects      // nil: nobody keeps records of projects
+	Usage       Usage         // nil: nobody adds up what is used
+	Audit       Audit         // nil: there is no audit log
+	Stats       Stats         // nil: nobody reads what is in use
+	Tokens      SandboxTokens // nil: single sandboxes have no tokens
 	Versions    *Versions
 	Server      Server
 	Sizes       sandbox.Sizes // nil: those of a server whose operator set none

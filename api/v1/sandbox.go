@@ -67,6 +67,8 @@ type Sandbox struct {
 	BytesUploaded   int64 `json:"bytes_uploaded"`
 	BytesDownloaded int64 `json:"bytes_downloaded"`
 
+	Token *SandboxToken `json:"token,omitempty" jsonschema:"in the answer to a create that asked for one: a token that is good for this sandbox alone"`
+
 	Differs []string `json:"differs,omitempty" jsonschema:"in the answer to a create whose key was there already: the fields in which the sandbox, which was left as it is, is not what was asked for; secrets are not compared"`
 }
 
@@ -101,6 +103,8 @@ type CreateSandbox struct {
 	FromSnapshot *string        `json:"from_snapshot,omitempty" jsonschema:"begin with the disk of a snapshot: its id, or SANDBOX/NAME; image, limits and variables are those of the snapshot where nothing else is asked for"`
 	Volumes      []MountVolume  `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
 	Secrets      map[string]any `json:"secrets,omitzero" jsonschema:"secrets of its own by name, at most 64: each a value, which becomes a variable of commands, or an object with value, hosts, header and format; see setSecretOf"`
+
+	Token *CreateSandboxToken `json:"token,omitempty" jsonschema:"make a token that is good for the sandbox alone, as createSandboxToken does; it is in the answer"`
 
 	Skills []string `json:"skills,omitzero" jsonschema:"skills to install before the answer, by id or name, at most 50: all of them, or the error; a new sandbox without a key is deleted then"`
 

@@ -20,6 +20,7 @@ type Token struct {
 
 // Whoami is the token that a request was sent with.
 type Whoami struct {
+	SandboxID *string    `json:"sandbox_id,omitempty" jsonschema:"the only sandbox that the token is good for"`
 	TokenID   *string    `json:"token_id" jsonschema:"null: the server's own admin token, which has no record"`
 	Name      string     `json:"name"`
 	Project   string     `json:"project" jsonschema:"whose sandboxes it reaches"`
@@ -45,6 +46,24 @@ type CreatedToken struct {
 	Secret string `json:"token" jsonschema:"the secret: keep it, it is never shown again"`
 	// SecretOmitted is set in the answer to a request that was repeated.
 	SecretOmitted bool `json:"token_omitted,omitempty" jsonschema:"true: the request was repeated, and the secret is in its first answer alone; if that is lost, delete the token and make another"`
+}
+
+// CreateSandboxToken asks for a token that is good for one sandbox. Every field is optional.
+type CreateSandboxToken struct {
+	Name             string   `json:"name,omitempty" jsonschema:"what events call its holder, after sandbox:; 1 to 64 printable characters; the default is token"`
+	Scopes           []string `json:"scopes,omitzero" jsonschema:"what it is good for: read (files, output, records), write (run, change files, start, stop, pause, resume), ports (what programs serve; write has it); the default is read and write"`
+	ExpiresInSeconds *int64   `json:"expires_in_seconds,omitempty" jsonschema:"how long it is valid, 1 to 31622400; the default is as long as the sandbox exists, which no token outlives"`
+}
+
+// SandboxToken is a token that is good for one sandbox. No record of it is kept.
+type SandboxToken struct {
+	Secret string `json:"token,omitempty" jsonschema:"the token: keep it, it is never shown again"`
+	// SecretOmitted is set in the answer to a create that was repeated with its idempotency key.
+	SecretOmitted bool       `json:"token_omitted,omitempty" jsonschema:"true: the request was repeated, and the token is in its first answer alone; make another"`
+	SandboxID     string     `json:"sandbox_id"`
+	Name          string     `json:"name"`
+	Scopes        []string   `json:"scopes"`
+	ExpiresAt     *time.Time `json:"expires_at" jsonschema:"null: with the sandbox"`
 }
 
 // RotateToken asks for another secret of a token.

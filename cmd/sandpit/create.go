@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,7 @@ What is not said is the server's default.`,
 		Args: app.NamedByFlag("sandbox"),
 	}
 	m := makingFlags(a, c)
+	token := c.Flags().String("token", "", "make a token of this `NAME` that is good for the sandbox alone, and print it below the id")
 	exists := c.Flags().String("if-exists", "get", "with --name: what is done where that sandbox exists: get, or refuse")
 	_ = c.RegisterFlagCompletionFunc("if-exists", cobra.FixedCompletions([]string{"get", "refuse"}, cobra.ShellCompDirectiveNoFileComp))
 	out := output.NamedFlag(c)
@@ -113,6 +115,9 @@ What is not said is the server's default.`,
 		}
 		r := m.request()
 		r.IfExists = flags.Given(c.Flags(), "if-exists", *exists)
+		if c.Flags().Changed("token") {
+			r.Token = &v1.CreateSandboxToken{Name: *token}
+		}
 		s, created, err := create(c.Context(), a, cl, r)
 		if err != nil {
 			return err
@@ -121,7 +126,11 @@ What is not said is the server's default.`,
 			a.Warn("%s existed already", s.Ref())
 		}
 		tellDiffers(a, s)
-		return output.One(a.Stdout, *out, s, s.Ref(), s.ID)
+		if err := output.One(a.Stdout, *out, s, s.Ref(), s.ID); err != nil || s.Token == nil || out.IsData() {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Stdout, s.Token.Secret)
+		return err
 	}
 	return c
 }

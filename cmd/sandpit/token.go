@@ -32,8 +32,11 @@ func newTokenCreate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --name NAME [flags]",
 		Short: "Make a token and print it; it is never shown again",
+		Long: `Make a token and print it; it is never shown again. With --sandbox it is good for the inside of that sandbox and for
+nothing else, nothing is stored of it, and it ends with the sandbox or by sandpit token rotate --sandbox.`,
 		Example: `  sandpit token create --name claude
-  sandpit token create --name dashboard --scope sandboxes:read --ttl 30d`,
+  sandpit token create --name dashboard --scope sandboxes:read --ttl 30d
+  sandpit token create --sandbox web --scope read --ttl 1h`,
 		Args: app.NamedByFlag("token"),
 	}
 	var r v1.CreateToken
@@ -42,12 +45,21 @@ func newTokenCreate(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&r.Name, "name", "", "what it is called in events; unique in its project")
 	f.StringVar(&project, "project", "", "whose sandboxes it reaches (default: those of your own project)")
-	f.StringSliceVar(&r.Scopes, "scope", nil, "sandboxes:read, sandboxes:write or admin (default: the first two); may be given again")
+	f.StringSliceVar(&r.Scopes, "scope", nil, "sandboxes:read, sandboxes:write or admin (default: the first two); with --sandbox read, write or ports; may be given again")
+	var box string
+	f.StringVar(&box, "sandbox", "", "make one that is good for this `SANDBOX` alone")
+	_ = c.RegisterFlagCompletionFunc("sandbox", a.CompleteAll)
 	f.StringVar(&r.Profile, "mcp-profile", "", "the set of MCP tools that its holder gets (default: the server's)")
 	f.Var(&ttl, "ttl", "how long it is valid (default: for ever)")
 	_ = c.RegisterFlagCompletionFunc("scope", cobra.FixedCompletions([]string{"sandboxes:read", "sandboxes:write", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if f.Changed("sandbox") {
+			if f.Changed("project") || f.Changed("mcp-profile") {
+				return exit.Misuse(c, "--sandbox goes with neither --project nor --mcp-profile")
+			}
+			return createSandboxToken(c, a, box, v1.CreateSandboxToken{Name: r.Name, Scopes: r.Scopes, ExpiresInSeconds: ttl.Seconds()}, *out)
+		}
 		if r.Name == "" {
 			return exit.Misuse(c, "a token needs a --name")
 		}
@@ -68,6 +80,24 @@ func newTokenCreate(a *app.App) *cobra.Command {
 		return err
 	}
 	return c
+}
+
+// createSandboxToken makes a token that is good for one sandbox, and prints it.
+func createSandboxToken(c *cobra.Command, a *app.App, ref string, r v1.CreateSandboxToken, out output.Format) error {
+	cl, err := a.Client()
+	if err != nil {
+		return err
+	}
+	t, err := cl.CreateSandboxToken(c.Context(), ref, r)
+	if err != nil {
+		return err
+	}
+	if out.IsData() {
+		return output.Data(a.Stdout, out, t)
+	}
+	a.Warn("token %s of the sandbox %s, with %s; keep it, it is never shown again", t.Name, t.SandboxID, strings.Join(t.Scopes, ", "))
+	_, err = fmt.Fprintln(a.Stdout, t.Secret)
+	return err
 }
 
 func newTokenLs(a *app.App) *cobra.Command {
@@ -103,25 +133,45 @@ func newTokenLs(a *app.App) *cobra.Command {
 
 func newTokenRotate(a *app.App) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "rotate [flags] TOKEN",
-		Short: "Give a token another secret and print it; the old one stays valid for a while",
+		Use:   "rotate [flags] {TOKEN | --sandbox SANDBOX}",
+		Short: "Give a token another secret and print it; or end all tokens of a sandbox",
 		Long: `Give a token, by its id or its name, another secret and print it: it is never shown again. The secret before it stays
 valid for the grace, so that programs can be given the new one meanwhile, and then ends with what it holds open. Both are
-the same token, with one name and one last use, and sandpit token rm ends both at once.`,
+the same token, with one name and one last use, and sandpit token rm ends both at once.
+
+With --sandbox all tokens that are good for that sandbox alone end at once, with what they have open.`,
 		Example: `  sandpit token rotate claude
-  sandpit token rotate claude --grace 0     # the old one has leaked`,
-		Args:              app.Takes(1, 1),
+  sandpit token rotate claude --grace 0     # the old one has leaked
+  sandpit token rotate --sandbox web`,
+		Args: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("sandbox") {
+				return app.Takes(0, 0)(c, args)
+			}
+			return app.Takes(1, 1)(c, args)
+		},
 		ValidArgsFunction: a.CompleteTokens,
 	}
 	var grace flags.Period
 	f := c.Flags()
 	project := f.String("project", "", "whose token it is, where a name alone is not clear")
+	box := f.String("sandbox", "", "end all tokens of this `SANDBOX`")
+	_ = c.RegisterFlagCompletionFunc("sandbox", a.CompleteAll)
 	f.Var(&grace, "grace", "how long the old secret stays valid, at most 30d; 0: it ends at once (default: 1h)")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
+		}
+		if f.Changed("sandbox") {
+			if f.Changed("project") || f.Changed("grace") {
+				return exit.Misuse(c, "--sandbox goes with neither --project nor --grace: its tokens end at once")
+			}
+			if err := cl.RotateSandboxTokens(c.Context(), *box); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.Stdout, output.Printable(*box))
+			return nil
 		}
 		t, err := cl.RotateToken(c.Context(), *project, args[0], v1.RotateToken{GraceSeconds: grace.Seconds()})
 		if err != nil {

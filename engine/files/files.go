@@ -270,6 +270,7 @@ func (s *Service) change(ctx context.Context, c access.Caller, ref string, kind 
 
 // use checks a call and begins the use that it is. It fills in the user.
 func (s *Service) use(ctx context.Context, c access.Caller, scope access.Scope, ref, what string, user *string, more func(*check.Fields)) (*engine.Use, error) {
+	c = c.Inside()
 	if err := c.Require(scope); err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ func New(e *engine.Engine) *Service {
 // Ports lists what listens in a sandbox, by port; truncated tells that there is
 // more.
 func (s *Service) Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error) {
+	c = c.Inside()
 	u, err := s.engine.Use(ctx, c, access.SandboxesRead, ref, useCall)
 	if err != nil {
 		return nil, false, err
@@ -62,7 +63,8 @@ func (s *Service) Ports(ctx context.Context, c access.Caller, ref string) (ports
 // open: a forgotten tab of a browser holds one for ever. It ends with the
 // sandbox and with the engine. Close it.
 func (s *Service) DialPort(ctx context.Context, c access.Caller, ref string, port int) (*Conn, error) {
-	if err := c.Require(access.SandboxesWrite); err != nil {
+	c = c.Inside()
+	if err := c.Require(access.SandboxesPorts); err != nil {
 		return nil, err
 	}
 	var k check.Fields
@@ -70,7 +72,7 @@ func (s *Service) DialPort(ctx context.Context, c access.Caller, ref string, por
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
-	u, err := s.engine.UseUnrecorded(ctx, c, access.SandboxesWrite, ref, useTraffic)
+	u, err := s.engine.UseUnrecorded(ctx, c, access.SandboxesPorts, ref, useTraffic)
 	if err != nil {
 		return nil, err
 	}

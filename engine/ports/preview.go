@@ -77,7 +77,8 @@ func (s *Service) CreatePreview(ctx context.Context, c access.Caller, ref string
 // is there such a sandbox, is it up; one that idleness stopped is started. It
 // counts as a use.
 func (s *Service) ReachPreview(ctx context.Context, c access.Caller, ref string) error {
-	u, err := s.engine.UseUnrecorded(ctx, c, access.SandboxesWrite, ref, useTraffic)
+	c = c.Inside()
+	u, err := s.engine.UseUnrecorded(ctx, c, access.SandboxesPorts, ref, useTraffic)
 	if err != nil {
 		return err
 	}

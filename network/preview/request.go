@@ -64,14 +64,17 @@ func strip(h http.Header, v visitor) {
 	}
 }
 
-// apiTokenPrefix begins the tokens that the server makes.
-const apiTokenPrefix = "spt_"
+// apiTokenPrefix begins the tokens that the server makes, and sandboxTokenPrefix those for one sandbox.
+const (
+	apiTokenPrefix     = "spt_"
+	sandboxTokenPrefix = "sps_"
+)
 
 func ours(values []string) bool {
 	for _, v := range values {
 		scheme, token, _ := strings.Cut(v, " ")
 		token = strings.TrimLeft(token, " ")
-		if strings.EqualFold(scheme, "Bearer") && (strings.HasPrefix(token, apiTokenPrefix) || strings.HasPrefix(token, tokenPrefix)) {
+		if strings.EqualFold(scheme, "Bearer") && (strings.HasPrefix(token, apiTokenPrefix) || strings.HasPrefix(token, sandboxTokenPrefix) || strings.HasPrefix(token, tokenPrefix)) {
 			return true
 		}
 	}

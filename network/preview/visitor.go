@@ -110,7 +110,7 @@ func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (v
 	if err != nil {
 		return visitor{}, err
 	}
-	if err := c.Require(access.SandboxesWrite); err != nil {
+	if err := c.Inside().Require(access.SandboxesPorts); err != nil {
 		return visitor{}, err
 	}
 	c.Via = via

@@ -62,7 +62,7 @@ func ResourceLink(id sandbox.ID, f *sandbox.FileInfo) *mcp.ResourceLink {
 // FileURL is a link to a file for browsers and programs without a token; "" where the
 // server makes none.
 func (c *Call) FileURL(s *sandbox.Sandbox, p string, life time.Duration) (address string, until time.Time) {
-	if c.Links == nil || c.Address == nil {
+	if c.Links == nil || c.Address == nil || c.Caller.Sandbox != "" { // a link outlives tokens of one sandbox
 		return "", until
 	}
 	until = time.Now().Add(life).Truncate(time.Second)

@@ -75,6 +75,9 @@ type createLink struct {
 func (a *API) createLink(ctx context.Context, c *httpapi.Call, in *createLink) (v1.FileLink, error) {
 	b := &in.Body
 	var none v1.FileLink
+	if err := c.Caller.RequireProject(); err != nil { // a link outlives tokens of one sandbox, which end together
+		return none, err
+	}
 	p, err := httpapi.CheckPath("path", b.Path)
 	if err != nil {
 		return none, err

@@ -73,7 +73,7 @@ func idempotencyKey(values []string) (string, error) {
 func serveKeyed(keys *keyed.Keys, o *httpapi.Operation, how Keying, c *Call, values []string) error {
 	key, err := idempotencyKey(values)
 	if err == nil {
-		err = c.Caller.Require(how.Scope)
+		err = c.Caller.Inside().Require(how.Scope) // which sandboxes it reaches is for the operation to say
 	}
 	if err == nil { // what is under way is not waited for, and could begin twice
 		err = c.Closed()
@@ -87,6 +87,9 @@ func serveKeyed(keys *keyed.Keys, o *httpapi.Operation, how Keying, c *Call, val
 	}
 	r := keyed.Request{Project: c.Caller.Project, Route: o.Method + " " + c.Route(), Key: key, Hash: hash, Makes: how.Makes}
 	if how.Own {
+		r.Owner = c.Caller.Actor + "\n" + c.Caller.TokenID
+	}
+	if c.Caller.Sandbox != "" { // it learns of no answer that others got
 		r.Owner = c.Caller.Actor + "\n" + c.Caller.TokenID
 	}
 	k, err := keys.Begin(c.R.Context(), r)

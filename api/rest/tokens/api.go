@@ -16,8 +16,9 @@ import (
 
 // API serves the operations on tokens. It is safe for concurrent use.
 type API struct {
-	Tokens   Tokens           // required
-	Projects service.Projects // nil: whoami does not say what quotas leave
+	Tokens    Tokens                // required
+	Sandboxes service.SandboxTokens // nil: single sandboxes have no tokens
+	Projects  service.Projects      // nil: whoami does not say what quotas leave
 }
 
 // Operations returns the rows of the coat's table that the API serves.
@@ -31,6 +32,11 @@ func (a *API) Operations() []httpapi.Operation {
 		idempotency.Op("rotateToken", "POST /tokens/{id}/rotate", "Give a token, by its id or its name, another secret. The one before it stays valid for a grace, and both are the same token.", http.StatusOK, a.rotateToken).
 			Example(v1.RotateToken{GraceSeconds: new(int64(600))}).
 			Extend(idempotency.Keyless("the second makes another secret, and the ones before it stay valid for the grace")),
+		idempotency.Op("createSandboxToken", "POST /sandboxes/{id}/tokens", "Make a token that is good for one sandbox. Nothing is stored of it, and it ends with the sandbox, or by rotateSandboxTokens.", http.StatusCreated, a.createSandboxToken).
+			Example(v1.CreateSandboxToken{Name: "agent", Scopes: []string{"read", "write"}, ExpiresInSeconds: new(int64(3600))}).
+			Extend(idempotency.Keyless("a token is a signature: nothing is made")),
+		idempotency.Op("rotateSandboxTokens", "POST /sandboxes/{id}/tokens/rotate", "End all tokens of a sandbox, with the streams, terminals and connections that they have open. Tokens that are made from then on are valid.", http.StatusNoContent, a.rotateSandboxTokens).
+			Extend(idempotency.Keyless("it makes nothing")),
 		idempotency.Op("deleteToken", "DELETE /tokens/{id}", "End a token, by its id or its name.", http.StatusNoContent, a.deleteToken),
 	}
 }

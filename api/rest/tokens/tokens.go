@@ -26,6 +26,10 @@ func (a *API) whoami(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInpu
 	if c.Caller.TokenID != "" {
 		out.TokenID = &c.Caller.TokenID
 	}
+	if c.Caller.Sandbox != "" {
+		out.SandboxID = new(string(c.Caller.Sandbox))
+		return out, nil // what the project has left is not for it to know
+	}
 	if a.Projects == nil {
 		return out, nil
 	}

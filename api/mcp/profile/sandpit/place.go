@@ -74,6 +74,10 @@ func place(ctx context.Context, c *toolset.Call, make bool) (string, error) {
 	if err := c.Args.Err(); err != nil {
 		return "", err
 	}
+	if c.Caller.Sandbox != "" { // a token that is good for one sandbox alone
+		c.Ref = string(c.Caller.Sandbox)
+		return c.Ref, nil
+	}
 	c.Ref = defaultKey(c.Caller)
 	_, err := c.Sandboxes.Get(ctx, c.Caller, c.Ref)
 	if !fault.Is(err, fault.NotFound) {

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/fault"
@@ -176,6 +177,9 @@ func linkUpload(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		a.Add("path", "%q is a directory's", toolset.Clip(a.Text("path")))
 	}
 	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.Caller.Require(access.SandboxesWrite); err != nil { // a link outlives tokens of one sandbox
 		return nil, err
 	}
 	ref, err := place(ctx, c, true)
