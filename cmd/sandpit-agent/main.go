@@ -27,11 +27,18 @@ import (
 
 // The start is one goroutine's on one thread, the first, which server.BecomeInit wants: each hand-over
 // would be one between threads. Once main runs, a busy host may have moved the goroutine to another.
-func init() { runtime.LockOSThread() }
+// Sudo is no process 1, and starts without the thread that this costs.
+func init() {
+	if !isSudo() {
+		runtime.LockOSThread()
+	}
+}
+
+// isSudo reports whether this is the sandbox's sudo, which is this program by another name.
+func isSudo() bool { return len(os.Args) > 0 && path.Base(os.Args[0]) == path.Base(sudo.Program) }
 
 func main() {
-	if len(os.Args) > 0 && path.Base(os.Args[0]) == path.Base(sudo.Program) {
-		runtime.UnlockOSThread()
+	if isSudo() {
 		os.Exit(program.Main(os.Args[1:]))
 	}
 	if len(os.Args) == 3 {

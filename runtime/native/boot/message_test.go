@@ -41,7 +41,7 @@ func TestAMessageComesAsItWasSent(t *testing.T) {
 		{AgentCaps: 7, UserFilter: []byte{}, RootFilter: []byte("r")},
 	} {
 		server, agent := pair(t)
-		files := Files{View: null, Log: null, Cgroup: null, OOM: null, Pids: null, Facts: null, Gauges: Gauges{null, null, null, null, null}, Joins: []*os.File{null, null}}
+		files := Files{View: null, Log: null, Cgroup: null, OOM: null, Pids: null, Facts: null, Sudo: null, Gauges: Gauges{null, null, null, null, null}, Joins: []*os.File{null, null}}
 		if err := Send(server, want, files); err != nil {
 			t.Fatal(err)
 		}
