@@ -22,7 +22,8 @@ const maxEvent = 64 << 20
 // event is one server-sent event.
 type event struct {
 	name string
-	id   int64 // 0: none, or no number
+	id   int64  // 0: none, or no number
+	mark string // the id as it came
 	data []byte
 	at   time.Time // of bytes of output, which data are; zero: it is JSON
 }
@@ -61,7 +62,7 @@ func (e *eventReader) next() (event, error) {
 			return event{}, err
 		}
 		if len(line) == 0 {
-			if ev.name == "" && ev.data == nil {
+			if ev.name == "" && ev.data == nil && ev.mark == "" {
 				continue
 			}
 			return ev, nil
@@ -73,6 +74,7 @@ func (e *eventReader) next() (event, error) {
 			ev.name = string(value)
 		case "id":
 			ev.id, _ = strconv.ParseInt(string(value), 10, 64) // else the id is not ours
+			ev.mark = string(value)
 		case "data":
 			if ev.data != nil {
 				ev.data = append(ev.data, '\n')

@@ -4,6 +4,7 @@
 package client_test
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	sandboxtokens "sandpit.dev/engine/tokens"
@@ -35,7 +38,18 @@ type house struct {
 
 func open(t testing.TB) *house {
 	t.Helper()
-	s := enginetest.Start(t, t.TempDir())
+	var changes *events.Log
+	s := enginetest.Start(t, t.TempDir(), func(e *engine.Options) {
+		changes = events.New(e.Store, events.Options{Object: rest.EventObject})
+		e.Store = changes.Store()
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- changes.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
 	must(t, tokens.ServeSandboxes(make([]byte, bearer.SandboxKeySize), s.Engine))
@@ -46,7 +60,7 @@ func open(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	services := service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
-	services.Templates = s.Creator.Templates
+	services.Templates, services.Events = s.Creator.Templates, changes
 	services.Tokens = sandboxtokens.New(s.Engine, tokens)
 	api, err := rest.New(rest.Options{Services: services, Tokens: tokens, Keys: s.Keys, Guard: g, Version: enginetest.Version})
 	must(t, err)

@@ -21,9 +21,11 @@ import (
 
 	"sandpit.dev/access/issuer"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/rest"
 	"sandpit.dev/build"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/events"
 	imagekeeper "sandpit.dev/engine/images"
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/metrics"
@@ -205,7 +207,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	keys := keyed.New(traces.store(used.Store()), keyed.Options{Logger: log})
+	changes := events.New(used.Store(), events.Options{Object: rest.EventObject, Logger: log})
+	keys := keyed.New(traces.store(changes.Store()), keyed.Options{Logger: log})
 	archives, err := cfg.archives()
 	if err != nil {
 		return err
@@ -281,6 +284,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit:  audited,
+		events: changes,
 		gates:  cfg.Ceilings.AtOnce.gates(registry),
 		tracer: traces.tracer,
 	})
@@ -310,6 +314,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error { return used.Run(ctx) })
+	group.Go(func() error { return changes.Run(ctx) })
 	group.Go(func() error { return audited.Run(ctx) })
 	group.Go(func() error { return stats.Run(ctx) })
 	if traces.exporter != nil {

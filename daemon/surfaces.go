@@ -30,6 +30,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/audit/recorder"
 	"sandpit.dev/code"
+	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/images"
@@ -77,6 +78,7 @@ type surfaceParts struct {
 	usage          *usage.Recorder
 	audit          *recorder.Recorder
 	stats          *meter.Service
+	events         *events.Log
 	tracer         *trace.Tracer
 	switches       *logSwitches
 	mcp            MCPConfig
@@ -119,7 +121,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
-	services.Usage, services.Stats, services.Audit = p.usage, p.stats, p.audit
+	services.Usage, services.Stats, services.Audit, services.Events = p.usage, p.stats, p.audit, p.events
 	services.Fleet = fleet.New(p.engine)
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)

@@ -44,6 +44,7 @@ type Tx interface {
 	Projects() Projects
 	Audit() Audit
 	UnownedArchives() UnownedArchives
+	Changes() Changes
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.

@@ -30,11 +30,13 @@ type Events struct {
 	due   int // bytes that were sent and are not paid for
 }
 
-// Event is one event of a stream. Seq is its id; zero: it has none.
+// Event is one event of a stream. Seq is its id; zero: ID is, if it is not empty. One without a Name is its id alone, of
+// which no program is told.
 type Event struct {
 	Name string
 	Seq  int64
-	Data any
+	ID   string // of a stream of server-sent events; without line breaks
+	Data any    // a json.RawMessage is sent as it is
 }
 
 // WantsEvents reports whether a client asks for a stream of events.
@@ -119,7 +121,7 @@ func (s *Events) SetHeader(name, value string) {
 
 // Send sends one event at once. Seq is its id; zero: it has none.
 func (s *Events) Send(name string, seq int64, data any) error {
-	return s.SendAll([]Event{{name, seq, data}})
+	return s.SendAll([]Event{{Name: name, Seq: seq, Data: data}})
 }
 
 // SendAll sends events together.

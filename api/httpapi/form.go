@@ -26,15 +26,27 @@ func (serverSent) media() string { return eventsType }
 func (serverSent) alive() []byte { return []byte(": alive\n\n") }
 
 func (serverSent) event(b []byte, e Event) ([]byte, error) {
-	payload, err := json.Marshal(e.Data)
-	if err != nil {
-		return b, err
+	if e.Name == "" {
+		b = append(b, "id: "...)
+		b = append(b, e.ID...)
+		return append(b, "\n\n"...), nil
+	}
+	payload, raw := e.Data.(json.RawMessage)
+	if !raw {
+		var err error
+		if payload, err = json.Marshal(e.Data); err != nil {
+			return b, err
+		}
 	}
 	b = append(b, "event: "...)
 	b = append(b, e.Name...)
-	if e.Seq > 0 {
+	switch {
+	case e.Seq > 0:
 		b = append(b, "\nid: "...)
 		b = strconv.AppendInt(b, e.Seq, 10)
+	case e.ID != "":
+		b = append(b, "\nid: "...)
+		b = append(b, e.ID...)
 	}
 	b = append(b, "\ndata: "...)
 	b = append(b, payload...) // JSON has no line breaks of its own

@@ -5,6 +5,7 @@ package rest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -18,7 +19,9 @@ import (
 	"sandpit.dev/api/rest"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
+	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/ports"
@@ -50,6 +53,18 @@ type house struct {
 	made   rest.Options // what api was made of
 }
 
+// runLog runs a log of changes until the test ends.
+func runLog(t testing.TB, l *events.Log) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		must(t, <-ended)
+	})
+}
+
 const adminToken = "an-admin-token-for-tests"
 
 func open(t testing.TB, change ...func(*rest.Options)) *house {
@@ -59,7 +74,12 @@ func open(t testing.TB, change ...func(*rest.Options)) *house {
 
 func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Options)) *house {
 	t.Helper()
-	s := enginetest.Start(t, t.TempDir())
+	var changes *events.Log
+	s := enginetest.Start(t, t.TempDir(), func(e *engine.Options) {
+		changes = events.New(e.Store, events.Options{Object: rest.EventObject})
+		e.Store = changes.Store()
+	})
+	runLog(t, changes)
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})
 	must(t, err)
 	must(t, tokens.ServeSandboxes(bytes.Repeat([]byte{7}, bearer.SandboxKeySize), s.Engine))
@@ -77,6 +97,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	}})
 	o.Services.Audit = s.Audit
 	o.Services.Tokens = sandboxtokens.New(s.Engine, tokens)
+	o.Services.Events = changes
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)

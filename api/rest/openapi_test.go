@@ -88,6 +88,9 @@ func TestDocument(t *testing.T) {
 			for method := range calls {
 				for _, s := range doc.Servers {
 					target := s.URL + strings.NewReplacer("{id}", "nosuch", "{pid}", "nosuch", "{name}", "nosuch", "{path}", "nosuch", "{snapshot}", "nosuch", "{volume}", "nosuch", "{secret}", "nosuch").Replace(path)
+					if path == "/events" {
+						target += "?follow=false" // else it has no end
+					}
 					a := h.do(strings.ToUpper(method), target, nil)
 					if a.StatusCode == 405 || strings.Contains(string(a.body), "nothing is served") {
 						t.Errorf("%s %s: got %d %s", method, target, a.StatusCode, a.body)

@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/admin"
+	"sandpit.dev/api/rest/events"
 	"sandpit.dev/api/rest/files"
 	"sandpit.dev/api/rest/gateway"
 	"sandpit.dev/api/rest/idempotency"
@@ -30,6 +31,7 @@ func (a *API) operations() []httpapi.Operation {
 		(&images.API{Images: a.Images, Keeper: a.Keeper, Dockerfiles: a.Dockerfiles, MaxFile: a.maxFile}).Operations(),
 		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),
 		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Audit: a.Audit, Backups: a.backups}).Operations(),
+		(&events.API{Events: a.Events}).Operations(),
 		a.serverOperations(),
 		a.git(),
 	)

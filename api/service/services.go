@@ -37,6 +37,7 @@ type Services struct {
 	Audit       Audit         // nil: there is no audit log
 	Stats       Stats         // nil: nobody reads what is in use
 	Tokens      SandboxTokens // nil: single sandboxes have no tokens
+	Events      Events        // nil: nobody keeps events
 	Versions    *Versions
 	Server      Server
 	Sizes       sandbox.Sizes // nil: those of a server whose operator set none

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/audits"
 	"sandpit.dev/cmd/sandpit/internal/certs"
 	"sandpit.dev/cmd/sandpit/internal/copying"
+	"sandpit.dev/cmd/sandpit/internal/events"
 	"sandpit.dev/cmd/sandpit/internal/filecmd"
 	"sandpit.dev/cmd/sandpit/internal/fleet"
 	"sandpit.dev/cmd/sandpit/internal/images"
@@ -99,7 +100,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))
 	add(groupServer, server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
 		return create(ctx, a, cl, r)
-	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
+	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), events.New(events.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
 		audits.New(audits.App{Client: a.Client, In: a.Stdin, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), newBackup(a), server.NewRestore(a), certs.New(certs.App{Out: a.Stdout, Takes: app.Takes, Group: app.Group}), server.NewDoctor(a), server.NewBench(a), newVersion(a))
 	return root
 }

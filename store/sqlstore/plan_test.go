@@ -226,6 +226,7 @@ func TestPlans(t *testing.T) {
 			"MetersOf":       {metersOf, "SEARCH usage_meters USING INDEX sqlite_autoindex_usage_meters_1 (sandbox=?); LIST SUBQUERY 1; SEARCH sandboxes USING COVERING INDEX sandboxes_project (project=?)"},
 			"UsageFrom":      {usageFrom, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project>?)"},
 			"Taken":          {takenOf, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
+			"ListChanges":    {listChanges, "SEARCH changes USING INTEGER PRIMARY KEY (rowid>?)"},
 			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},
 		} {
 			args := make([]any, 60) // more than the longest has

@@ -40,6 +40,7 @@ func (t *tx) Settings() store.Settings   { return settings{t} }
 func (t *tx) Usage() store.Usage         { return usage{t} }
 func (t *tx) Projects() store.Projects   { return projects{t} }
 func (t *tx) Audit() store.Audit         { return audit{t} }
+func (t *tx) Changes() store.Changes     { return changes{t} }
 
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
 func (t *tx) UnownedArchives() store.UnownedArchives { return unownedArchives{t} }

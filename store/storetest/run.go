@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"UsageIsPruned", prunedUsage},
 		{"UsageMeters", usageMeters},
 		{"Projects", projectRecords},
+		{"Changes", changes},
 		{"Audit", auditRows},
 		{"AuditRetention", auditRetention},
 		{"NetworkRequests", networkRequestRecords},

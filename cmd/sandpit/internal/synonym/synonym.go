@@ -11,7 +11,7 @@ import "strings"
 func Commands() map[string]string {
 	m := make(map[string]string)
 	for command, names := range map[string][]string{
-		"sandpit activity":        {"events", "history"},
+		"sandpit activity":        {"history"},
 		"sandpit cp":              {"scp", "sftp", "rsync", "push", "put", "download", "upload"},
 		"sandpit create":          {"new", "init", "spawn", "apply"},
 		"sandpit diff":            {"changes"},
