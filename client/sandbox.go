@@ -127,9 +127,38 @@ type ListQuery struct {
 	Image    string            // by the image's own name
 	Search   string            // a part of id, key or image
 	Metadata map[string]string // all of these labels
-	Oldest   bool              // oldest first; else newest
+	SortBy   string            // created_at, last_activity_at, expires_at, cpu_cores, memory_mb or disk_mb; empty: created_at
+	Oldest   bool              // oldest, or least, first; else newest, or greatest
 	Limit    int               // most of one page, 1 to 500; zero: the server's default
 	Cursor   string            // NextCursor of the page before
+
+	// Both ends are included; a zero one is open.
+	CreatedFrom, CreatedTo   time.Time
+	ActivityFrom, ActivityTo time.Time // of the last use
+	ExpiresFrom, ExpiresTo   time.Time // what never expires is in none
+	CPUFrom, CPUTo           float64   // cores
+	MemoryFrom, MemoryTo     int       // MiB
+	DiskFrom, DiskTo         int       // MiB
+}
+
+// spans sets the ends that are not open.
+func (q *ListQuery) spans(v url.Values) {
+	for name, at := range map[string]time.Time{
+		"created_from": q.CreatedFrom, "created_to": q.CreatedTo, "activity_from": q.ActivityFrom, "activity_to": q.ActivityTo,
+		"expires_from": q.ExpiresFrom, "expires_to": q.ExpiresTo,
+	} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	for name, n := range map[string]float64{
+		"cpu_cores_from": q.CPUFrom, "cpu_cores_to": q.CPUTo, "memory_mb_from": float64(q.MemoryFrom), "memory_mb_to": float64(q.MemoryTo),
+		"disk_mb_from": float64(q.DiskFrom), "disk_mb_to": float64(q.DiskTo),
+	} {
+		if n != 0 {
+			v.Set(name, strconv.FormatFloat(n, 'g', -1, 64))
+		}
+	}
 }
 
 // ListPage returns one page.
@@ -144,6 +173,8 @@ func (c *Client) ListPage(ctx context.Context, q ListQuery) (*v1.SandboxPage, er
 	for name, value := range q.Metadata {
 		v.Set("metadata."+name, value)
 	}
+	set(v, "sort_by", q.SortBy)
+	q.spans(v)
 	if q.Oldest {
 		v.Set("sort_order", "asc")
 	}

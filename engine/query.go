@@ -6,6 +6,7 @@ package engine
 import (
 	"context"
 	"maps"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
@@ -49,6 +50,16 @@ const (
 	MaxPage     = store.MaxPage
 )
 
+// What a list is sorted by, and the spans that it is of; see package store.
+type (
+	SandboxSort = store.SandboxSort
+	TimeSpan    = store.TimeSpan
+	AmountSpan  = store.AmountSpan
+)
+
+// SandboxSorts returns all that a list is sorted by.
+func SandboxSorts() []SandboxSort { return store.SandboxSorts() }
+
 // SandboxesRequest selects sandboxes of the caller's project. Zero fields select all.
 type SandboxesRequest struct {
 	AllProjects bool   // those of Project, or of all; it needs the scope server:admin
@@ -58,10 +69,12 @@ type SandboxesRequest struct {
 	ImagePart   string            // a part of the image's name, letter case ignored
 	Search      string            // a part of id, key or image, letter case ignored
 	Metadata    map[string]string // all of these labels
-	Oldest      bool              // oldest first; else newest first
+	Sort        store.SandboxSort // empty: by creation
+	Oldest      bool              // oldest, or least, first; else newest, or greatest
 	Limit       int               // at most MaxPage; 0: DefaultPage
 	Cursor      string            // of the page before; or:
 	Offset      int               // rows to pass over, for numbered pages; never with a Cursor
+	store.SandboxSpans
 }
 
 // List returns the caller's sandboxes that match. It does not count as a use of any of them.
@@ -78,6 +91,9 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	} else if err := c.Require(access.ServerAdmin); err != nil {
 		return Page{}, err
 	}
+	if err := checkOrder(&r); err != nil {
+		return Page{}, err
+	}
 	for _, s := range r.States {
 		if !s.Valid() {
 			var k check.Fields
@@ -87,7 +103,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	}
 	q := store.SandboxQuery{
 		Project: r.Project, States: r.States, Image: r.Image, ImagePart: r.ImagePart, Search: r.Search, Metadata: r.Metadata,
-		Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
+		Sort: r.Sort, SandboxSpans: r.SandboxSpans, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
 	}
 	err := e.outcomes.WaitFor(ctx, func(of *entry) bool {
 		s := of.record.Load()
@@ -95,6 +111,11 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	})
 	if err != nil {
 		return Page{}, err
+	}
+	if r.Sort == store.SortActivity || r.Active.Bounded() {
+		if err := e.noteActivity(ctx, r.Project); err != nil {
+			return Page{}, err
+		}
 	}
 	var p Page
 	err = e.core.Store.View(ctx, func(tx store.Tx) (err error) {
@@ -125,6 +146,53 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		}
 	}
 	return p, nil
+}
+
+// checkOrder refuses a sort that there is not, and spans whose end comes before their beginning.
+func checkOrder(r *SandboxesRequest) error {
+	var k check.Fields
+	if !r.Sort.Valid() {
+		k.Bad("sort_by", "%q is not valid; use one of %v", sandbox.Clip(string(r.Sort), 40), store.SandboxSorts())
+	}
+	for field, s := range map[string]store.TimeSpan{"created": r.Created, "activity": r.Active, "expires": r.Expires} {
+		if !s.To.IsZero() && s.To.Before(s.From) {
+			k.Bad(field+"_to", "%s is before %s_from, %s", s.To.UTC().Format(time.RFC3339), field, s.From.UTC().Format(time.RFC3339))
+		}
+	}
+	for field, s := range map[string]store.AmountSpan{"cpu_cores": r.CPU, "memory_mb": r.MemoryMB, "disk_mb": r.DiskMB} {
+		switch {
+		case !(s.From >= 0) || !(s.To >= 0): // no number, too
+			k.Bad(field+"_from", "and %s_to have to be numbers that are not below 0", field)
+		case s.To != 0 && s.To < s.From:
+			k.Bad(field+"_to", "%g is below %s_from, %g", s.To, field, s.From)
+		}
+	}
+	return k.Err()
+}
+
+// noteActivity has the store know of the uses that memory alone knows of, as far as it takes them: a list by activity is
+// of what its rows say.
+func (e *Engine) noteActivity(ctx context.Context, project string) error {
+	uses := make(map[sandbox.ID]time.Time)
+	e.mu.Lock()
+	for id, b := range e.entries {
+		s, last := b.record.Load(), b.lastUse()
+		if s != nil && (project == "" || s.Project == project) && last.At.After(s.LastActivity) {
+			uses[id] = last.At
+		}
+	}
+	e.mu.Unlock()
+	if len(uses) == 0 || e.core.Store.Room() != nil {
+		return nil
+	}
+	return e.core.Store.Update(ctx, func(tx store.Tx) error {
+		for id, at := range uses {
+			if err := tx.Sandboxes().Touch(id, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func checkPage(limit, offset int) error {

@@ -68,6 +68,8 @@ type Sandboxes interface {
 	// Tally is Update of the figures only: LastActivity, ExecCount, ExecTime, BytesUploaded and
 	// BytesDownloaded.
 	Tally(s *sandbox.Sandbox) error
+	// Touch sets the LastActivity of a sandbox that has an earlier one. It is no change of the record either: see Retain.
+	Touch(id sandbox.ID, at time.Time) error
 	// Retain sets the Retention of all sandboxes whose RetentionDefault is set. It is no change of their records, whose
 	// Revision stays: whoever has one in memory changes that alike.
 	Retain(d time.Duration) error
@@ -106,7 +108,10 @@ type SandboxQuery struct {
 	// its stop. Idleness
 	// is not checked.
 	DueBefore time.Time
-	// Order: newest first by CreatedAt, unless Oldest.
+	SandboxSpans
+	// Order: newest first, or the greatest first, by Sort, unless Oldest. A page begins behind the last row of the one
+	// before, whatever was inserted or deleted since.
+	Sort   SandboxSort
 	Oldest bool
 	Limit  int    // at most MaxPage, more is fault.Invalid; 0: DefaultPage
 	Cursor string // of the page before; or:

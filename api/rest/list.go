@@ -12,7 +12,6 @@ import (
 	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
-	"sandpit.dev/sandbox"
 )
 
 type listSandboxes struct {
@@ -25,8 +24,8 @@ type listSandboxes struct {
 	Cursor    *string           `query:"cursor" doc:"next_cursor of the page before"`
 	Page      *int              `query:"page" doc:"the page's number from 1, instead of a cursor"`
 	PageSize  *int              `query:"page_size" doc:"the same as limit"`
-	SortBy    *string           `query:"sort_by" doc:"created_at"`
 	SortOrder *string           `query:"sort_order" doc:"desc (the default) or asc"`
+	query.Spans
 }
 
 // defaultPage is how many sandboxes a page has that does not say it.
@@ -37,9 +36,7 @@ func (a *API) listSandboxes(ctx context.Context, c *idempotency.Call, in *listSa
 	q := engine.SandboxesRequest{Image: httpapi.Given(in.Image), Search: httpapi.Given(in.Search), Metadata: in.Metadata}
 	q.States = query.States(&sp, in.Status, in.State)
 	page := query.Page(&sp, &q, defaultPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
-	if in.SortBy != nil && *in.SortBy != "created_at" {
-		sp.Add("sort_by", "%q is not valid; use created_at", sandbox.Clip(*in.SortBy, 80))
-	}
+	in.Spans.Read(&sp, &q)
 	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/app"
+	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/usage"
@@ -30,9 +31,12 @@ func newLs(a *app.App) *cobra.Command {
 		Long: `List sandboxes, the newest first: those that run or are paused, or with -a or a filter for the status all.
 
 A filter is one of status=STATE, image=IMAGE, label=NAME=VALUE, and name=PART, which finds what has PART in its name or
-id. Several statuses are one or the other; of others all have to hold.`,
+id. Several statuses are one or the other; of others all have to hold. So do created-from=TIME, created-to, active-from, active-to, expires-from and
+expires-to, with a time such as 2026-01-31 or how long ago (12h), and cpu-from=CORES, cpu-to, memory-from=SIZE, memory-to,
+disk-from and disk-to.`,
 		Example: `  sandpit ls --filter status=stopped --filter status=failed
   sandpit rm $(sandpit ls -q --filter name=test-)
+  sandpit ls -a --filter active-to=7d --filter disk-from=1G --sort disk
   sandpit ls --format '{{.id}}\t{{.status}}'`,
 		Args: app.Takes(0, 0),
 	}
@@ -42,13 +46,24 @@ id. Several statuses are one or the other; of others all have to hold.`,
 	var only filters
 	c.Flags().VarP(&only, "filter", "f", "only those of which this holds, such as status=stopped; may be given again")
 	_ = c.RegisterFlagCompletionFunc("filter", cobra.FixedCompletions(filterNames(), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	sortBy := c.Flags().String("sort", "created", "what they are listed by, the greatest or newest first: created, active, expires, cpu, memory or disk")
+	reverse := c.Flags().BoolP("reverse", "r", false, "the least or oldest first")
+	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(slices.Sorted(maps.Keys(sorts())), cobra.ShellCompDirectiveNoFileComp))
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		q := client.ListQuery{Status: only.status, Image: only.image, Metadata: labels.Value(), Limit: app.ListPage}
+		q := only.spans
+		q.Status, q.Image, q.Metadata, q.Limit, q.Oldest = only.status, only.image, labels.Value(), app.ListPage, *reverse
+		by, ok := sorts()[*sortBy]
+		if !ok {
+			return exit.Misuse(c, "--sort %s is not one of created, active, expires, cpu, memory and disk", *sortBy)
+		}
+		if c.Flags().Changed("sort") {
+			q.SortBy = by
+		}
 		for name, value := range only.labels {
 			labels[name] = value
 			q.Metadata = labels
@@ -112,9 +127,55 @@ type filters struct {
 	status, names []string
 	image         string
 	labels        map[string]string
+	spans         client.ListQuery // the ends of spans alone
 }
 
-func filterNames() []string { return []string{"status=", "name=", "image=", "label="} }
+func filterNames() []string {
+	names := []string{"status=", "name=", "image=", "label="}
+	for _, of := range []string{"created", "active", "expires", "cpu", "memory", "disk"} {
+		names = append(names, of+"-from=", of+"-to=")
+	}
+	return names
+}
+
+// sorts are the server's names of what a list is sorted by.
+func sorts() map[string]string {
+	return map[string]string{"created": "created_at", "active": "last_activity_at", "expires": "expires_at", "cpu": "cpu_cores", "memory": "memory_mb", "disk": "disk_mb"}
+}
+
+// span sets an end of a span, and reports whether name is that of one.
+func (f *filters) span(name, value string) (is bool, err error) {
+	q := &f.spans
+	times := map[string]*time.Time{
+		"created-from": &q.CreatedFrom, "created-to": &q.CreatedTo, "active-from": &q.ActivityFrom, "active-to": &q.ActivityTo,
+		"expires-from": &q.ExpiresFrom, "expires-to": &q.ExpiresTo,
+	}
+	sizes := map[string]*int{"memory-from": &q.MemoryFrom, "memory-to": &q.MemoryTo, "disk-from": &q.DiskFrom, "disk-to": &q.DiskTo}
+	cores := map[string]*float64{"cpu-from": &q.CPUFrom, "cpu-to": &q.CPUTo}
+	switch {
+	case times[name] != nil:
+		at, ok := flags.Instant(time.Now(), value)
+		if !ok {
+			return true, fmt.Errorf("%s=%q is not a time: write 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, as 12h or 7d", name, value)
+		}
+		*times[name] = at
+	case sizes[name] != nil:
+		var size flags.Megabytes
+		if err := size.Set(value); err != nil {
+			return true, fmt.Errorf("%s: %w", name, err)
+		}
+		*sizes[name] = *size.Value()
+	case cores[name] != nil:
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(n > 0) {
+			return true, fmt.Errorf("%s=%q is not a number of cores", name, value)
+		}
+		*cores[name] = n
+	default:
+		return false, nil
+	}
+	return true, nil
+}
 
 func (f *filters) Type() string { return "NAME=VALUE" }
 
@@ -125,6 +186,10 @@ func (f *filters) Set(s string) error {
 	label, of, isPair := strings.Cut(value, "=")
 	switch {
 	case !ok || value == "":
+	case strings.HasSuffix(name, "-from") || strings.HasSuffix(name, "-to"):
+		if is, err := f.span(name, value); is {
+			return err
+		}
 	case name == "status":
 		f.status = append(f.status, strings.Split(value, ",")...)
 		return nil
@@ -143,7 +208,7 @@ func (f *filters) Set(s string) error {
 		f.labels[label] = of
 		return nil
 	}
-	return fmt.Errorf("%q is not a valid filter: use status=STATE, name=PART, image=IMAGE or label=NAME=VALUE", s)
+	return fmt.Errorf("%q is not a valid filter: use status=STATE, name=PART, image=IMAGE, label=NAME=VALUE, or an end such as created-from=TIME", s)
 }
 
 // named reports whether s has all the parts of a name that are asked for: the server finds the

@@ -48,6 +48,7 @@ const (
 	keptSandbox    = " AND mounts = $40 AND key = $41 AND image = $42"
 	tallySandbox   = "UPDATE sandboxes SET last_activity = $1, exec_count = $2, exec_time = $3, bytes_uploaded = $4," +
 		" bytes_downloaded = $5, revision = revision + 1 WHERE id = $6 AND project = $7 AND revision = $8"
+	touchSandbox    = "UPDATE sandboxes SET last_activity = $1 WHERE id = $2 AND last_activity < $1"
 	retainSandboxes = "UPDATE sandboxes SET retention = $1 WHERE retention_default <> 0 AND retention <> $1"
 	replacedByIt    = "SELECT project, revision, state, mounts FROM sandboxes WHERE id = $1"
 	deleteSandbox   = "DELETE FROM sandboxes WHERE id = $1 RETURNING project, state, mounts, archive"
@@ -189,6 +190,11 @@ func (q sandboxes) Update(s *sandbox.Sandbox) error {
 	return err
 }
 
+func (q sandboxes) Touch(id sandbox.ID, at time.Time) error {
+	_, err := q.tx.exec(touchSandbox, micros(at), string(id))
+	return err
+}
+
 func (q sandboxes) Retain(d time.Duration) error {
 	_, err := q.tx.exec(retainSandboxes, int64(d))
 	return err
@@ -316,6 +322,7 @@ func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	if !query.DueBefore.IsZero() {
 		due(w, query.DueBefore)
 	}
+	spans(w, &query.SandboxSpans)
 	if query.Image != "" {
 		w.and("image = " + w.arg(query.Image))
 	}
@@ -353,25 +360,26 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 		return page, "", err
 	}
 	last := page[limit-1]
-	return page, cursor{kind: cursorSandboxes, oldest: query.Oldest, number: micros(last.CreatedAt), name: string(last.ID)}.String(), nil
+	by := sortingBy(query.Sort)
+	return page, cursor{kind: by.kind, oldest: query.Oldest, number: by.number(last), name: string(last.ID)}.String(), nil
 }
 
 // listing is the statement of a page, with one row more to find whether there is a next one.
 func (q sandboxes) listing(query *store.SandboxQuery, limit int) (string, []any, error) {
-	w := q.matching(query)
+	w, by := q.matching(query), sortingBy(query.Sort)
 	order, past := "DESC", "<"
 	if query.Oldest {
 		order, past = "ASC", ">"
 	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorSandboxes, query.Oldest)
+		c, err := parseCursor(query.Cursor, by.kind, query.Oldest)
 		if err != nil {
 			return "", nil, err
 		}
-		w.and("(created_at, id) " + past + " (" + w.arg(c.number) + ", " + w.arg(c.name) + ")")
+		w.and("(" + by.column + ", id) " + past + " (" + w.arg(by.value(c.number)) + ", " + w.arg(c.name) + ")")
 	}
 	text := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() +
-		" ORDER BY created_at " + order + ", id " + order + " LIMIT " + strconv.Itoa(limit+1)
+		" ORDER BY " + by.column + " " + order + ", id " + order + " LIMIT " + strconv.Itoa(limit+1)
 	if query.Offset > 0 {
 		text += " OFFSET " + w.arg(int64(query.Offset))
 	}
@@ -409,7 +417,7 @@ func (q sandboxes) Count(query store.SandboxQuery) (map[sandbox.State]int, error
 // the stopped ones out and reports whether they belong to the answer.
 func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any, stopped bool) {
 	var w *where
-	if query.Image == "" && query.ImagePart == "" && query.ImageDigest == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() {
+	if query.Image == "" && query.ImagePart == "" && query.ImageDigest == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() && !query.Bounded() {
 		stopped = len(query.States) == 0 || slices.Contains(query.States, sandbox.Stopped)
 		w = ofProject(query, true)
 	} else {

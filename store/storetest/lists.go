@@ -17,6 +17,7 @@ import (
 )
 
 func sandboxLists(t *testing.T, open func(*testing.T) store.Store) {
+	sandboxSpans(t, open)
 	t.Run("Filters", func(t *testing.T) {
 		s := open(t)
 		odd := func(n int, change func(*sandbox.Sandbox)) *sandbox.Sandbox {

@@ -44,6 +44,7 @@ type listAllSandboxes struct {
 	Cursor        *string           `query:"cursor" doc:"next_cursor of the page before"`
 	Page          *int              `query:"page" doc:"the page's number from 1, instead of a cursor"`
 	SortOrder     *string           `query:"sort_order" doc:"desc (the default) or asc"`
+	query.Spans
 }
 
 // fleetPage is the page of a list of all projects that names none.
@@ -56,6 +57,7 @@ func (a *API) listAllSandboxes(ctx context.Context, c *httpapi.Call, in *listAll
 	}
 	var sp httpapi.Spellings
 	q := everywhere(&sp, in.Project, in.UserID, in.Status, in.ExcludeStatus, in.Image, in.Search, in.Metadata)
+	in.Spans.Read(&sp, &q)
 	page := query.Page(&sp, &q, fleetPage, in.Limit, in.PageSize, in.Cursor, in.Page, in.SortOrder)
 	if err := sp.Err(); err != nil {
 		return v1.SandboxPage{}, err
