@@ -58,6 +58,10 @@ type Command struct {
 
 	Terminal *Terminal // a pseudo terminal for all three streams; its output is Stdout
 
+	// Merge has Stdout and Stderr be one pipe, whose output is Stdout, in the order in which the
+	// program wrote it. An agent that cannot do it is fault.Unsupported, and the command does not run.
+	Merge bool
+
 	// Redact are values that no output, log or record of the command is to have: each byte of an
 	// occurrence becomes a '*', as package redact finds them. What may be the beginning of one is
 	// held back, for 50 ms at most, and 10 ms at a terminal, whose user sees what is typed; what
@@ -123,7 +127,7 @@ func (c *Command) wire() *wire.Start {
 	st := &wire.Start{
 		Shell: c.Shell, Argv: c.Argv, Cwd: c.Cwd, Env: c.Env, User: c.User,
 		StdinSize: int64(len(c.Stdin)), StreamStdin: c.StreamStdin,
-		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Lossless: c.Lossless, Redact: c.Redact,
+		MaxStdout: c.MaxStdout, MaxStderr: c.MaxStderr, Rolling: c.Rolling, Lossless: c.Lossless, Merge: c.Merge && c.Terminal == nil, Redact: c.Redact,
 	}
 	if st.TimeoutMS = c.Timeout.Milliseconds(); c.Timeout%time.Millisecond > 0 {
 		st.TimeoutMS++ // never rounded down to none

@@ -52,7 +52,10 @@ func (c *Client) Start(ctx context.Context, cmd Command) (*Process, error) {
 // send sends all that the agent needs to start a command.
 func (c *Client) send(ctx context.Context, cmd *Command, st *wire.Start) (*stream, error) {
 	op := wire.OpStart
-	if len(st.Redact) > 0 {
+	switch {
+	case st.Merge:
+		op = wire.OpStartMerged
+	case len(st.Redact) > 0:
 		op = wire.OpStartMasked
 	}
 	s, err := c.open(ctx, &wire.Request{Op: op, ID: cmd.ID, Start: st}, true)

@@ -34,8 +34,15 @@ func (c *Client) StartProcess(ctx context.Context, ref string, r v1.StartProcess
 	return c.OpenProcess(ref, out.ProcessID), nil
 }
 
+// ByName returns what stands for a process's id, as in OpenProcess: its name, which is that of the
+// process that runs, or else of the one that had it last.
+func ByName(name string) string { return "name:" + name }
+
+// ByNumber is as ByName, for the number of a process inside the sandbox, while it runs.
+func ByNumber(pid int) string { return "pid:" + strconv.Itoa(pid) }
+
 // OpenProcess returns a process that was started before. It makes no request, so the process may
-// not exist.
+// not exist. A Process that is named by ByName means at each call the one that has the name then.
 func (c *Client) OpenProcess(ref, processID string) *Process {
 	return &Process{c: c, ref: ref, id: processID}
 }
@@ -250,8 +257,10 @@ func (r *retry) again(ctx context.Context, err error) error {
 
 // ProcessQuery selects processes of a sandbox. The zero value selects all.
 type ProcessQuery struct {
-	Running bool // only those that have not ended
-	Newest  bool // first; else the oldest
+	Running bool              // only those that have not ended
+	Newest  bool              // first; else the oldest
+	Name    string            // only those that have, or had, this name
+	Labels  map[string]string // only those with all of these
 }
 
 // ListProcesses returns a sandbox's processes. The sequence ends after an error.
@@ -262,6 +271,12 @@ func (c *Client) ListProcesses(ctx context.Context, ref string, q ProcessQuery) 
 	}
 	if q.Newest {
 		v.Set("sort_order", "desc")
+	}
+	if q.Name != "" {
+		v.Set("name", q.Name)
+	}
+	for name, value := range q.Labels {
+		v.Set("label."+name, value)
 	}
 	return c.processPages(ctx, of(ref, "/processes"), v)
 }

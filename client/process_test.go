@@ -92,6 +92,36 @@ func TestProcess(t *testing.T) {
 			t.Errorf("a signal to a dead one: %v", err)
 		}
 	})
+	t.Run("IsFoundByItsNameItsNumberAndItsLabels", func(t *testing.T) {
+		p := start(t, v1.StartProcess{Command: new("exec sleep 600"), Name: new("a name"), Labels: map[string]string{"k": "v"}})
+		rec, err := h.OpenProcess(id, client.ByName("a name")).Get(t.Context())
+		must(t, err)
+		if rec.ProcessID != p.ID() || rec.Name != "a name" || rec.Labels["k"] != "v" {
+			t.Errorf("got %+v", rec)
+		}
+		_, err = h.StartProcess(t.Context(), id, v1.StartProcess{Command: new("true"), Name: new("a name")})
+		if !fault.Is(err, fault.Exists) {
+			t.Errorf("a second one: %v", err)
+		}
+		for query, n := range map[*client.ProcessQuery]int{
+			{Labels: map[string]string{"k": "v"}}: 1, {Labels: map[string]string{"k": "w"}}: 0, {Name: "a name"}: 1, {Name: "none"}: 0,
+		} {
+			got := 0
+			for one, err := range h.ListProcesses(t.Context(), id, *query) {
+				must(t, err)
+				if got++; one.ProcessID != p.ID() {
+					t.Errorf("%+v: got %+v", query, one)
+				}
+			}
+			if got != n {
+				t.Errorf("%+v: got %d, want %d", query, got, n)
+			}
+		}
+		must(t, h.OpenProcess(id, client.ByNumber(rec.PID)).Kill(t.Context()))
+		if done, err := p.Wait(t.Context()); err != nil || done.Cause != "killed" {
+			t.Errorf("got %+v, %v", done, err)
+		}
+	})
 	t.Run("AllAreKilledInOne", func(t *testing.T) {
 		p := start(t, v1.StartProcess{Command: new("exec sleep 600")})
 		must(t, h.KillAll(t.Context(), id))

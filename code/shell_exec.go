@@ -98,6 +98,12 @@ func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed
 	if r.Cwd != "" {
 		k.Bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
 	}
+	if r.MergeOutput {
+		k.Bad("merge_output", "is true, and a command in a shell has the shell's own output; write 2>&1 behind it")
+	}
+	if !r.Mark.Empty() {
+		k.Bad("name", "and labels are of a process of its own, and this command runs in a shell; start it as a process")
+	}
 	if r.StreamStdin {
 		k.Bad("stream_stdin", "is true, and a command in a shell shares the shell's own input; give it stdin, or run it by itself")
 	}

@@ -5,9 +5,11 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -15,7 +17,7 @@ import (
 
 // ActivityRequest selects events of one sandbox. Zero fields select all.
 type ActivityRequest struct {
-	ProcessID string
+	ProcessID string // or what stands in place of one; name:NAME selects all that had the name
 	Types     []sandbox.EventType
 	Since     time.Time
 	Until     time.Time
@@ -50,6 +52,13 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 	q := store.EventQuery{
 		Project: c.Project, Sandbox: b.id, ProcessID: r.ProcessID, Types: r.Types, Since: r.Since, Until: r.Until,
 		After: r.After, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor,
+	}
+	if name, ok := strings.CutPrefix(r.ProcessID, process.ByName); ok {
+		q.ProcessID, q.Name, q.Named = "", name, true
+	} else if strings.HasPrefix(r.ProcessID, process.ByNumber) {
+		if q.ProcessID, err = e.processID(ctx, c, ref, r.ProcessID); err != nil {
+			return nil, "", err
+		}
 	}
 	err = e.core.Store.View(ctx, func(tx store.Tx) error {
 		page, next, err = tx.Events().List(q)

@@ -193,5 +193,6 @@ func (e *Engine) ProcessAgain(ctx context.Context, c access.Caller, of sandbox.I
 	if rec, err = u.l.client.Process(ctx, processID); err != nil {
 		return process.Record(ev), true, nil
 	}
+	rec.Name, rec.Labels = ev.Name, ev.Labels
 	return rec, true, nil
 }

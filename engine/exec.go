@@ -63,7 +63,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	if r.TellArtifacts {
 		artifacts = u.track(ctx, sandbox.Artifacts)
 	}
-	f, err := u.launch(ctx, cmd, sandbox.EventExec, sink, r.Room)
+	f, err := u.launch(ctx, cmd, sandbox.EventExec, r.Mark, sink, r.Room)
 	if err != nil {
 		leftAlone(ctx, artifacts)
 		return ExecResult{}, err // launch has ended the use
@@ -79,7 +79,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 
 // launch commits the intent, then starts the command. It takes the use over: the
 // follower that it gives ends it, or launch does before an error.
-func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, sink func(sandbox.Frame) error, room *budget.Room) (*follower, error) {
+func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventType, mark process.Mark, sink func(sandbox.Frame) error, room *budget.Room) (*follower, error) {
 	e := u.e
 	// Halfway is the one place where a command must not be left: whether it runs
 	// would not be known. All of this takes a millisecond, caller or not.
@@ -89,14 +89,18 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	if cmd.ID == "" { // else it was promised already
 		cmd.ID = sandbox.NewProcessID()
 	}
-	if err := u.Prepare(ctx, &cmd); err != nil {
+	err := u.Prepare(ctx, &cmd)
+	if err == nil && !mark.Empty() {
+		err = u.CheckRecord(ctx, mark.Texts())
+	}
+	if err != nil {
 		u.End()
 		return nil, err
 	}
 	// The agent makes itself ready while the intent is committed, and begins the
 	// command at a word that comes after that.
 	held, heldErr := u.l.client.Hold(ctx, cmd)
-	ev, err := u.intend(ctx, cmd, kind)
+	ev, err := u.intendAs(ctx, cmd, kind, mark)
 	if err != nil {
 		if heldErr == nil {
 			held.Drop()
@@ -128,7 +132,7 @@ func (u *Use) launch(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 
 // intend writes the row of a command that is about to begin. Its variables are
 // not in it: they may be secrets.
-func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType) (*sandbox.Event, error) {
+func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventType, mark process.Mark) (*sandbox.Event, error) {
 	s := u.b.record.Load()
 	if s == nil {
 		return nil, core.NoSandbox(string(u.b.id))
@@ -136,6 +140,7 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	ev := u.who.Event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false
 	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
+	ev.Name, ev.Labels = mark.Name, mark.Labels
 	ev.Command = sandbox.Clip(process.CommandLine(cmd), sandbox.MaxEventCommand-len("…"))
 	err := u.e.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })
 	if err != nil {

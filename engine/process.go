@@ -14,10 +14,12 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Process returns one command: of a sandbox that is up, as its agent knows it; of
+// Process returns one command, which a caller names here and wherever an id goes by its id, by name:NAME or by
+// pid:N, see [process.ParseRef]: of a sandbox that is up, as its agent knows it; of
 // one that is down, or that the agent has let go of, as far as its event tells.
 func (e *Engine) Process(ctx context.Context, c access.Caller, ref, processID string) (sandbox.Process, error) {
-	if err := checkProcessID(processID); err != nil {
+	processID, err := e.processID(ctx, c, ref, processID)
+	if err != nil {
 		return sandbox.Process{}, err
 	}
 	rec, err := e.liveProcess(ctx, c, ref, processID)
@@ -39,7 +41,9 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 		return sandbox.Process{}, u.Fail(ctx, err)
 	}
 	one := []sandbox.Process{rec}
-	err = u.tellEnds(ctx, one)
+	if err = u.tellEnds(ctx, one); err == nil {
+		err = u.mark(ctx, one)
+	}
 	return one[0], err
 }
 
@@ -60,13 +64,17 @@ func (e *Engine) processes(ctx context.Context, c access.Caller, ref string, lis
 	if err != nil {
 		return nil, u.Fail(ctx, err)
 	}
-	return recs, u.tellEnds(ctx, recs)
+	if err := u.tellEnds(ctx, recs); err != nil {
+		return nil, err
+	}
+	return recs, u.mark(ctx, recs)
 }
 
 // KillProcess ends a command and all that it started, and waits until they are
 // gone. Its result has the cause killed. One that has ended already is fine.
 func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processID string) error {
-	if err := checkProcessID(processID); err != nil {
+	processID, err := e.processID(ctx, c, ref, processID)
+	if err != nil {
 		return err
 	}
 	u, err := e.peek(ctx, c, access.SandboxesWrite, ref)
@@ -95,13 +103,6 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 // until it is gone; files stay. Nothing is forked inside, so that it ends a fork bomb, too.
 func (e *Engine) KillAll(ctx context.Context, c access.Caller, ref string) error {
 	return e.inside(ctx, c, ref, func(u *Use) error { return u.l.client.KillAll(ctx) })
-}
-
-func checkProcessID(id string) error {
-	if !sandbox.ValidID(id) {
-		return fault.New(fault.NotFound, "there is no process %q", sandbox.Clip(id, 40)).WithRemedy("list the sandbox's processes to see which there are")
-	}
-	return nil
 }
 
 // peek is use without starting the sandbox: what is asked for is of its running,

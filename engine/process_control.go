@@ -25,6 +25,10 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	if err := k.Err(); err != nil {
 		return sandbox.Process{}, err
 	}
+	processID, err := e.processID(ctx, c, ref, processID)
+	if err != nil {
+		return sandbox.Process{}, err
+	}
 	rec, err := e.Process(ctx, c, ref, processID)
 	if err != nil || rec.Result != nil || wait == 0 {
 		return rec, err
@@ -108,7 +112,7 @@ const rowPause = 20 * time.Millisecond
 // SignalProcess sends a signal to a process, or with tree to all that it started.
 // One that has ended is fault.State.
 func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error {
-	return e.control(ctx, c, ref, processID, func(u *Use) error {
+	return e.control(ctx, c, ref, processID, func(u *Use, processID string) error {
 		err := u.l.client.Signal(ctx, processID, sig, tree)
 		if fault.Is(err, fault.NotFound) {
 			if x := e.extension.Command(u, processID); x != nil {
@@ -131,17 +135,18 @@ func (e *Engine) ResizeProcess(ctx context.Context, c access.Caller, ref, proces
 	if err := k.Err(); err != nil {
 		return err
 	}
-	return e.control(ctx, c, ref, processID, func(u *Use) error {
+	return e.control(ctx, c, ref, processID, func(u *Use, processID string) error {
 		return u.l.client.Resize(ctx, processID, uint16(cols), uint16(rows))
 	})
 }
 
 // control is a short call about one process of a sandbox that is up.
-func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID string, do func(*Use) error) error {
-	if err := checkProcessID(processID); err != nil {
+func (e *Engine) control(ctx context.Context, c access.Caller, ref, processID string, do func(u *Use, processID string) error) error {
+	processID, err := e.processID(ctx, c, ref, processID)
+	if err != nil {
 		return err
 	}
-	return e.inside(ctx, c, ref, do)
+	return e.inside(ctx, c, ref, func(u *Use) error { return do(u, processID) })
 }
 
 // inside is a short call into a sandbox that is up.
@@ -188,7 +193,7 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 		until = time.Now().Add(defaultInputWait)
 	}
 	var sum sandbox.InputTaken
-	err := e.control(ctx, c, ref, processID, func(u *Use) error {
+	err := e.control(ctx, c, ref, processID, func(u *Use, processID string) error {
 		for first := true; first || sum.Bytes < len(r.Data); first = false {
 			in := agent.Input{Offset: r.Offset, Patience: max(time.Until(until), time.Millisecond)}
 			in.Data = r.Data[sum.Bytes:min(sum.Bytes+agent.MaxInput, len(r.Data))]

@@ -41,7 +41,8 @@ type Following struct {
 // process that has MaxFollowers is fault.Exhausted, a cursor that no frame had yet fault.Invalid; the kernel of a context is
 // fault.State: what it writes is masked only on its way through the context. Close the Following.
 func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID string, r FollowRequest) (*Following, error) {
-	if err := checkProcessID(processID); err != nil {
+	processID, err := e.processID(ctx, c, ref, processID)
+	if err != nil {
 		return nil, err
 	}
 	if r.Cursor < 0 {
@@ -93,8 +94,13 @@ func (e *Engine) Follow(ctx context.Context, c access.Caller, ref, processID str
 			leave()
 			return nil, err
 		}
-		rec = one[0]
 	}
+	if err := u.mark(ctx, one); err != nil {
+		_ = p.Close()
+		leave()
+		return nil, err
+	}
+	rec = one[0]
 	f := newFollower(u, &sandbox.Event{ProcessID: processID, At: rec.StartedAt}, 0)
 	f.process, f.seen = p, r.Cursor
 	return &Following{f: f, rec: rec, once: r.Once, recent: r.Recent > 0, own: r.Own}, nil

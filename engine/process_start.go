@@ -33,11 +33,12 @@ func (e *Engine) StartProcess(ctx context.Context, c access.Caller, ref string, 
 	if cmd.Terminal != nil {
 		kind = sandbox.EventTerminal
 	}
-	f, err := u.launch(ctx, cmd, kind, ignore, nil)
+	f, err := u.launch(ctx, cmd, kind, r.Mark, ignore, nil)
 	if err != nil {
 		return sandbox.Process{}, err // launch has ended the use
 	}
 	rec := f.process.Record()
+	rec.Name, rec.Labels = r.Mark.Name, r.Mark.Labels
 	f.detach()
 	e.group.Spawn(f.stay)
 	return rec, nil

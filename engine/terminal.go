@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/pausing"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -49,7 +50,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 		u.End()
 		return nil, err
 	}
-	ev, err := u.intend(sctx, cmd, sandbox.EventTerminal)
+	ev, err := u.intend(sctx, cmd, sandbox.EventTerminal, process.Mark{})
 	if err != nil {
 		u.End()
 		return nil, err

@@ -96,6 +96,8 @@ type Event struct {
 	ProcessID       string
 	Language        string // of code
 	ContextID       string // of code; empty for a cell that had a kernel of its own
+	Name            string // which no other process of the sandbox has that runs
+	Labels          map[string]string
 	Command         string // at most MaxEventCommand bytes of it
 	User            string
 	Cwd             string

@@ -21,6 +21,8 @@ const (
 // Process is the record of one process in a sandbox.
 type Process struct {
 	ID        string
+	Name      string // which no other of the sandbox has that runs
+	Labels    map[string]string
 	State     ProcessState
 	Argv      []string // as it was started; of a long command the first part
 	Shell     string

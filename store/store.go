@@ -201,7 +201,8 @@ type SealedSecret struct {
 
 // Events are what happened, in the order of Seq.
 type Events interface {
-	// Append adds an event and sets its Seq.
+	// Append adds an event and sets its Seq. Another event of the sandbox with its Name that is not
+	// done is fault.Exists.
 	Append(e *sandbox.Event) error
 	// Finish completes the row of a command that was appended with Done false, found by its Seq,
 	// or if that is zero by Sandbox and ProcessID, which must match in any case. It writes the
@@ -249,6 +250,8 @@ type EventQuery struct {
 	Project   string
 	Sandbox   sandbox.ID
 	ProcessID string // quick together with Sandbox; alone it reads every event
+	Name      string // of processes; quick together with Sandbox and Named
+	Named     bool   // only those of processes with a name or a label
 	Types     []sandbox.EventType
 	Since     time.Time
 	Until     time.Time

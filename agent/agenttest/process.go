@@ -35,6 +35,21 @@ func testProcess(t *testing.T, open func(*testing.T) *agent.Client) {
 			}
 		}
 	})
+	t.Run("StreamsAreOneWhereThatIsAskedFor", func(t *testing.T) {
+		c := open(t)
+		out := run(t, c, agent.Command{Shell: `echo a; echo b >&2; echo c; echo secret >&2; test "$(readlink /proc/$$/fd/1)" = "$(readlink /proc/$$/fd/2)"`, Merge: true, Redact: [][]byte{[]byte("secret")}})
+		if out.stdout != "a\nb\nc\n******\n" || out.stderr != "" || out.ExitCode != 0 || out.StdoutBytes != 13 || out.StderrBytes != 0 {
+			t.Errorf("got %q and %q, %+v", out.stdout, out.stderr, out.Result)
+		}
+		out = run(t, c, agent.Command{Argv: []string{"/nosuch"}, Merge: true})
+		if out.ExitCode != 127 || !strings.Contains(out.stdout, "/nosuch") || out.stderr != "" {
+			t.Errorf("one that never ran: %q and %q, %+v", out.stdout, out.stderr, out.Result)
+		}
+		out = run(t, c, agent.Command{Shell: `echo 12345 >&2; echo 67890`, Merge: true, MaxStdout: 8, MaxStderr: 1})
+		if out.stdout != "12345\n67" || !out.StdoutTruncated || out.StderrTruncated {
+			t.Errorf("one that is cut: %q, %+v", out.stdout, out.Result)
+		}
+	})
 	t.Run("ExitCodeIsPassedOn", func(t *testing.T) {
 		if out := run(t, open(t), agent.Command{Shell: "exit 3"}); out.ExitCode != 3 || out.Cause != "" {
 			t.Errorf("result: %+v", out.Result)

@@ -53,6 +53,7 @@ type process struct {
 
 	mu          sync.Mutex
 	rec         wire.Record
+	merged      bool       // stderr is stdout
 	streams     [2]*stream // stdout, stderr; nil: there is none
 	log         *logFile
 	readers     *readers      // followers that get all of the output; nil: there are none

@@ -237,7 +237,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
 	default:
 		if c.Gone() {
 			return
@@ -259,7 +259,7 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 			Version: s.o.Version, Protocol: wire.Version, PID: os.Getpid(), Processes: n, Lacks: s.o.Lacks,
 			ClockMS: tree.Clock().Milliseconds(),
 		})
-	case wire.OpStart, wire.OpStartMasked:
+	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged:
 		return s.serveStart(ctx, c, req)
 	case wire.OpAttach:
 		return s.stream(func() error { return s.serveAttach(ctx, c, req) })

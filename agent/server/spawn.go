@@ -67,7 +67,7 @@ func (s *Server) prepare(st *wire.Start, in *input) (*spawn, error) {
 	}
 	sp := &spawn{
 		p: &process{
-			srv: s, view: view, ended: make(chan struct{}), gone: make(chan struct{}),
+			srv: s, view: view, merged: st.Merge, ended: make(chan struct{}), gone: make(chan struct{}),
 			oomKills: counter(s.o.OOMKills), refusals: counter(s.o.PidsRefusals),
 		},
 		st: st, dir: -1, child: [3]int{-1, -1, -1}, master: -1, pidfd: -1,
@@ -291,6 +291,10 @@ func (sp *spawn) pipes(in *input) error {
 	}
 	for i, t := range []wire.Type{wire.LogStdout, wire.LogStderr} {
 		if err != nil {
+			break
+		}
+		if i == 1 && sp.st.Merge {
+			sp.child[2], err = unix.FcntlInt(uintptr(sp.child[1]), unix.F_DUPFD_CLOEXEC, 3)
 			break
 		}
 		if ours, sp.child[i+1], err = pipe(id); err == nil {

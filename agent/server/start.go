@@ -248,7 +248,12 @@ func (p *process) neverRan(failed *spawnError, text string) {
 	b = append(b, text...)
 	b = append(b, '\n')
 	stream := &stream{t: wire.LogStderr, limit: wire.DefaultOutput}
-	p.streams[1] = stream
+	if p.merged {
+		stream.t = wire.LogStdout
+		p.streams[0] = stream
+	} else {
+		p.streams[1] = stream
+	}
 	p.output(stream, b)
 	now := time.Now()
 	p.mu.Lock()

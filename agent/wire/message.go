@@ -23,6 +23,9 @@ const (
 	// OpStartMasked: OpStart with a Start.Redact that is not empty. It is an op of its own so
 	// that an agent that knows no Redact refuses it before anything runs.
 	OpStartMasked = "start_masked"
+	// OpStartMerged: OpStart with Start.Merge, and any Start.Redact. It is an op of its own for the
+	// same reason.
+	OpStartMerged = "start_merged"
 	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
 	// OpStart, but only output with a number above After, and of what there is
 	// already no more than the last Recent bytes, if that is not 0. With Lossless a process
@@ -194,7 +197,8 @@ type Start struct {
 	Rolling     bool              `json:"rolling,omitempty"`  // of both streams the last bytes are kept, not the first
 	Lossless    bool              `json:"lossless,omitempty"` // Rolling, and the process waits for who started it and for who attached so
 	Terminal    *Terminal         `json:"terminal,omitempty"`
-	Redact      [][]byte          `json:"redact,omitempty"` // with OpStartMasked: values to keep out of output and record
+	Merge       bool              `json:"merge,omitempty"`  // with OpStartMerged: one pipe for stdout and stderr, which is stdout's
+	Redact      [][]byte          `json:"redact,omitempty"` // with OpStartMasked or OpStartMerged: values to keep out of output and record
 }
 
 // LostPatience is how long a lossless process waits after the last connection that it waits for

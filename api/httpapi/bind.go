@@ -19,8 +19,9 @@ import (
 // binder fills an input struct from a request; see [Op]. It is made once per operation.
 type binder struct {
 	params    []param
-	labels    []int // the index of the field that takes metadata.NAME parameters, or nil
-	body      []int // the index of Body, or nil
+	labels    []int  // the index of the field that takes PREFIX.NAME parameters, or nil
+	prefix    string // of their names, without the dot
+	body      []int  // the index of Body, or nil
 	labelsDoc string
 	object    *object
 	maxBody   int64 // zero: the handler's
@@ -34,14 +35,15 @@ type param struct {
 	typ   reflect.Type
 }
 
-const labelPrefix = "metadata."
-
-// labelOf returns the label that a parameter names: metadata.NAME, or metadata[NAME], as forms have it.
-func labelOf(param string) (name string, ok bool) {
-	if name, ok = strings.CutPrefix(param, labelPrefix); ok {
+// labelOf returns the label that a parameter names: PREFIX.NAME, or PREFIX[NAME], as forms have it.
+func (b *binder) labelOf(param string) (name string, ok bool) {
+	if b.labels == nil {
+		return "", false
+	}
+	if name, ok = strings.CutPrefix(param, b.prefix+"."); ok {
 		return name, name != ""
 	}
-	name, ok = strings.CutPrefix(param, "metadata[")
+	name, ok = strings.CutPrefix(param, b.prefix+"[")
 	if ok {
 		name, ok = strings.CutSuffix(name, "]")
 	}
@@ -59,8 +61,8 @@ func newBinder(t reflect.Type) *binder {
 			name := f.Tag.Get(in)
 			switch {
 			case name == "":
-			case name == labelPrefix+"*":
-				b.labels, b.labelsDoc = f.Index, f.Tag.Get("doc")
+			case strings.HasSuffix(name, ".*"):
+				b.labels, b.prefix, b.labelsDoc = f.Index, strings.TrimSuffix(name, ".*"), f.Tag.Get("doc")
 			default:
 				b.params = append(b.params, param{in: in, name: name, doc: f.Tag.Get("doc"), index: f.Index, typ: f.Type})
 			}
@@ -107,10 +109,10 @@ func (b *binder) bind(c *Call, in reflect.Value) error {
 		}
 	}
 	for name, values := range query {
-		label, isLabel := labelOf(name)
+		label, isLabel := b.labelOf(name)
 		switch {
 		case slices.ContainsFunc(b.params, func(p param) bool { return p.in == "query" && p.name == name }):
-		case b.labels != nil && isLabel:
+		case isLabel:
 			f := in.FieldByIndex(b.labels)
 			if f.IsNil() {
 				f.Set(reflect.MakeMap(f.Type()))

@@ -251,7 +251,7 @@ func (s *schemas) parameters(o Operation) (out []any) {
 	}
 	if b.labels != nil {
 		out = append(out, map[string]any{
-			"name": strings.TrimSuffix(labelPrefix, "."), "in": "query", "description": b.labelsDoc + "; also as " + labelPrefix + "NAME",
+			"name": b.prefix, "in": "query", "description": b.labelsDoc + "; also as " + b.prefix + ".NAME",
 			"style": "deepObject", "explode": true,
 			"schema": map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string"}},
 		})

@@ -57,7 +57,7 @@ type NoInput struct{}
 //	`path:"id"`           the part of the path of that name; the field is a string
 //	`query:"limit"`       a parameter: *string, *int, *int64, *float64, *bool or, separated
 //	                      by commas or given again, []string
-//	`query:"metadata.*"`  all parameters that begin so, as a map[string]string
+//	`query:"label.*"`     all parameters that begin so, also written label[NAME], as a map[string]string
 //	Body                  the JSON body, a struct
 //
 // A tag `doc` describes a parameter in the document. What the types do not have is refused, all

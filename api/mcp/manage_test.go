@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -207,6 +208,29 @@ func TestContextsOfCode(t *testing.T) {
 	ok(t, s, "end_context", arguments{"sandbox": "box", "context": made.Context})
 	h.wrong(t, "run_code", arguments{"sandbox": "box", "context": made.Context, "code": "x"}, "error (not_found)")
 	h.wrong(t, "end_context", arguments{"sandbox": "box", "context": made.Context}, "error (not_found)")
+}
+
+func TestProcessesAreStartedByName(t *testing.T) {
+	t.Parallel()
+	h := openWith(t, toolset.GroupManage, toolset.GroupInspect)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	res := ok(t, s, "start_process", arguments{"sandbox": "box", "command": "echo up; echo err >&2; exec cat", "name": "dev", "labels": arguments{"kind": "server"}, "merge_output": true})
+	wantParts(t, res, "started in the background: process ", "up\nerr")
+	h.wrong(t, "start_process", arguments{"sandbox": "box", "command": "true", "name": "dev"}, "error (exists)", "name:dev")
+	wantParts(t, ok(t, s, "list_processes", arguments{"sandbox": "box", "labels": arguments{"kind": "server"}}), "1 process runs in sandbox box", "name:dev")
+	if got := ok(t, s, "list_processes", arguments{"sandbox": "box", "labels": arguments{"kind": "other"}}); got != "0 processes run in sandbox box" {
+		t.Errorf("got %q", got)
+	}
+	wantParts(t, ok(t, s, "write_process", arguments{"sandbox": "box", "process": "name:dev", "input": "this\n"}), "this")
+	wantParts(t, ok(t, s, "read_process", arguments{"sandbox": "box", "process": "name:dev"}), "up\nerr\nthis")
+	wantParts(t, ok(t, s, "stop_process", arguments{"sandbox": "box", "process": "name:dev"}), "it ended after")
+	h.wrong(t, "stop_process", arguments{"sandbox": "box", "process": "name:nosuch"}, "error (not_found)")
+	labels := arguments{}
+	for i := range 17 {
+		labels[strconv.Itoa(i)] = "x"
+	}
+	h.wrong(t, "start_process", arguments{"sandbox": "box", "command": "true", "labels": labels}, "has 17 labels, more than 16")
 }
 
 func TestTerminals(t *testing.T) {

@@ -21,7 +21,7 @@ type listActivity struct {
 	Limit     *int     `query:"limit" doc:"most rows of a page, 1 to 200; default 50"`
 	Cursor    *string  `query:"cursor" doc:"next_cursor of the page before"`
 	Type      []string `query:"type" doc:"only these types, separated by commas"`
-	ProcessID *string  `query:"process_id" doc:"only what is about this command"`
+	ProcessID *string  `query:"process_id" doc:"only what is about this command, by its id, as name:NAME or as pid:N"`
 	Since     *string  `query:"since" doc:"only from this time on (2026-01-31T12:00:00Z)"`
 	Until     *string  `query:"until" doc:"only before this time"`
 	SortOrder *string  `query:"sort_order" doc:"desc (the default) or asc"`
@@ -63,6 +63,7 @@ func eventOf(e *sandbox.Event) v1.Event {
 	switch {
 	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal || e.Type == sandbox.EventCode || e.Type == sandbox.EventContext:
 		out.Language = e.Language
+		out.Name, out.Labels = e.Name, e.Labels
 		out.ProcessID, out.Command, out.User, out.Cwd = e.ProcessID, e.Command, e.User, e.Cwd
 		out.Status, out.ContextID = "running", e.ContextID
 		if !e.Done {

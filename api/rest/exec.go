@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
@@ -153,6 +154,11 @@ func execRequest(sp *httpapi.Spellings, b *v1.Exec) (engine.ExecRequest, error) 
 	if b.Cwd != nil && *b.Cwd == "" {
 		sp.Add("cwd", "is empty")
 	}
+	if b.Name != nil && *b.Name == "" {
+		sp.Add("name", "is empty; leave it out for none")
+	}
+	r.Mark = process.Mark{Name: httpapi.Given(b.Name), Labels: b.Labels}
+	r.MergeOutput = b.MergeOutput != nil && *b.MergeOutput
 	r.Stdin = stdin(sp, b)
 	r.StreamStdin = b.StreamStdin != nil && *b.StreamStdin
 	if b.TimeoutSeconds != nil {

@@ -26,7 +26,7 @@ import (
 
 type byProcess struct {
 	Ref string `path:"id" doc:"the sandbox's id or key"`
-	ID  string `path:"pid" doc:"the process_id of the command"`
+	ID  string `path:"pid" doc:"the process_id of the command; or name:NAME, its name; or pid:N, its number inside while it runs"`
 }
 
 type startProcess struct {
@@ -72,11 +72,13 @@ func startRequest(sp *httpapi.Spellings, b *v1.StartProcess) (engine.StartReques
 	x, err := execRequest(sp, &v1.Exec{
 		Command: b.Command, Argv: b.Argv, Cwd: b.Cwd, Env: b.Env, User: b.User, AsUser: b.AsUser,
 		Stdin: b.Stdin, StdinBase64: b.StdinBase64, TimeoutSeconds: b.TimeoutSeconds,
+		Name: b.Name, Labels: b.Labels, MergeOutput: b.MergeOutput,
 		MaxOutputBytes: b.MaxOutputBytes, MaxStdoutBytes: b.MaxStdoutBytes, MaxStderrBytes: b.MaxStderrBytes,
 	})
 	r := engine.StartRequest{
 		Shell: x.Shell, Argv: x.Argv, Cwd: x.Cwd, Env: x.Env, User: x.User, Stdin: x.Stdin, Timeout: x.Timeout,
 		MaxStdout: x.MaxStdout, MaxStderr: x.MaxStderr, StreamStdin: b.StreamStdin != nil && *b.StreamStdin,
+		Mark: x.Mark, MergeOutput: x.MergeOutput,
 	}
 	if err != nil {
 		return r, err
@@ -94,16 +96,18 @@ func startRequest(sp *httpapi.Spellings, b *v1.StartProcess) (engine.StartReques
 }
 
 type listProcesses struct {
-	Ref       string  `path:"id" doc:"the sandbox's id or key"`
-	Status    *string `query:"status" doc:"running: only those; the default is all"`
-	Limit     *int    `query:"limit" doc:"most rows of a page, 1 to 1000; default 100"`
-	Cursor    *string `query:"cursor" doc:"next_cursor of the page before"`
-	SortOrder *string `query:"sort_order" doc:"by the time of their start: asc (the default) or desc"`
+	Ref       string            `path:"id" doc:"the sandbox's id or key"`
+	Status    *string           `query:"status" doc:"running: only those; the default is all"`
+	Name      *string           `query:"name" doc:"only those that have, or had, this name"`
+	Labels    map[string]string `query:"label.*" doc:"only those with this label: label.NAME=VALUE, once per label"`
+	Limit     *int              `query:"limit" doc:"most rows of a page, 1 to 1000; default 100"`
+	Cursor    *string           `query:"cursor" doc:"next_cursor of the page before"`
+	SortOrder *string           `query:"sort_order" doc:"by the time of their start: asc (the default) or desc"`
 }
 
 func (a *API) listProcesses(ctx context.Context, c *idempotency.Call, in *listProcesses) (v1.ProcessList, error) {
 	var sp httpapi.Spellings
-	q := process.Query{Cursor: httpapi.Given(in.Cursor)}
+	q := process.Query{Cursor: httpapi.Given(in.Cursor), Name: httpapi.Given(in.Name), Labels: in.Labels}
 	if in.Limit != nil {
 		if *in.Limit < 1 || *in.Limit > process.MaxPage {
 			sp.Add("limit", "%d is outside 1 to %d", *in.Limit, process.MaxPage)
@@ -259,7 +263,7 @@ const (
 
 func processOf(r sandbox.Process) v1.Process {
 	p := v1.Process{
-		ProcessID: r.ID, Status: statusRunning, Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Tty: r.Terminal,
+		ProcessID: r.ID, Name: r.Name, Labels: r.Labels, Status: statusRunning, Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Tty: r.Terminal,
 		PID: r.PID, StartedAt: r.StartedAt.UTC(), LastSeq: r.LastSeq,
 	}
 	if res := r.Result; res != nil {

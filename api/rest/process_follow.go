@@ -46,6 +46,7 @@ func (a *API) followProcess(ctx context.Context, c *idempotency.Call, in *follow
 		return err
 	}
 	defer g.Close()
+	in.ID = g.Record().ID // of what was named by another word: its name may be another's in a moment
 	c.W.Header().Set(v1.ProcessHeader, in.ID)
 	if strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
 		return a.serveSocket(ctx, c, &in.byProcess, g, false)
@@ -135,7 +136,7 @@ func (a *API) processLogs(ctx context.Context, c *idempotency.Call, in *processL
 	}
 	defer g.Close()
 	h := c.W.Header()
-	h.Set(v1.ProcessHeader, in.ID)
+	h.Set(v1.ProcessHeader, g.Record().ID)
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff") // what a sandbox wrote is not for browsers to guess at
 	h.Set("Cache-Control", "no-store")

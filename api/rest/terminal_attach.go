@@ -79,6 +79,7 @@ func (a *API) joinTerminal(ctx context.Context, c *idempotency.Call, to *byProce
 		return err
 	}
 	defer g.Close()
+	to.ID = g.Record().ID
 	if !g.Record().Terminal {
 		return fault.New(fault.State, "the process %s has no terminal", to.ID).
 			WithRemedy("follow its output: GET …/processes/%s/output", to.ID)

@@ -15,23 +15,25 @@ type Event struct {
 	Detail string    `json:"detail,omitempty" jsonschema:"one line for people"`
 
 	// Of a command, of a terminal and of code.
-	ProcessID         string       `json:"process_id,omitempty" jsonschema:"of code: the cell's id"`
-	Language          string       `json:"language,omitempty" jsonschema:"of code"`
-	ContextID         string       `json:"context_id,omitempty" jsonschema:"of code, and of a command in a shell: where it ran"`
-	Command           string       `json:"command,omitempty" jsonschema:"at most 4096 bytes of it"`
-	User              string       `json:"user,omitempty"`
-	Cwd               string       `json:"cwd,omitempty"`
-	Status            string       `json:"status,omitempty" jsonschema:"running or exited"`
-	ExitCode          *int         `json:"exit_code,omitempty"`
-	Signal            string       `json:"signal,omitempty"`
-	Cause             string       `json:"cause,omitempty"`
-	DurationMS        *int64       `json:"duration_ms,omitempty"`
-	StdoutBytes       *int64       `json:"stdout_bytes,omitempty"`
-	StderrBytes       *int64       `json:"stderr_bytes,omitempty"`
-	StdoutTruncated   bool         `json:"stdout_truncated,omitempty"`
-	StderrTruncated   bool         `json:"stderr_truncated,omitempty"`
-	FilesChanged      []FileChange `json:"files_changed,omitempty"`
-	FilesChangedTotal int          `json:"files_changed_total,omitempty"`
+	ProcessID         string            `json:"process_id,omitempty" jsonschema:"of code: the cell's id"`
+	Name              string            `json:"name,omitempty" jsonschema:"of a process that has one"`
+	Labels            map[string]string `json:"labels,omitempty" jsonschema:"of a process that has some"`
+	Language          string            `json:"language,omitempty" jsonschema:"of code"`
+	ContextID         string            `json:"context_id,omitempty" jsonschema:"of code, and of a command in a shell: where it ran"`
+	Command           string            `json:"command,omitempty" jsonschema:"at most 4096 bytes of it"`
+	User              string            `json:"user,omitempty"`
+	Cwd               string            `json:"cwd,omitempty"`
+	Status            string            `json:"status,omitempty" jsonschema:"running or exited"`
+	ExitCode          *int              `json:"exit_code,omitempty"`
+	Signal            string            `json:"signal,omitempty"`
+	Cause             string            `json:"cause,omitempty"`
+	DurationMS        *int64            `json:"duration_ms,omitempty"`
+	StdoutBytes       *int64            `json:"stdout_bytes,omitempty"`
+	StderrBytes       *int64            `json:"stderr_bytes,omitempty"`
+	StdoutTruncated   bool              `json:"stdout_truncated,omitempty"`
+	StderrTruncated   bool              `json:"stderr_truncated,omitempty"`
+	FilesChanged      []FileChange      `json:"files_changed,omitempty"`
+	FilesChangedTotal int               `json:"files_changed_total,omitempty"`
 
 	// Of a file.
 	Path string `json:"path,omitempty"`

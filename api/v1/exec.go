@@ -24,6 +24,11 @@ type Exec struct {
 	StdinBase64 *string `json:"stdin_base64,omitempty" jsonschema:"the same for any bytes, in base64"`
 	StreamStdin *bool   `json:"stream_stdin,omitempty" jsonschema:"true: its standard input stays open, for POST …/processes/{pid}/stdin, until that ends it. It needs a caller who knows the process while it runs: an answer that is streamed, or wait_seconds"`
 
+	Name   *string           `json:"name,omitempty" jsonschema:"what to call it by: 1 to 64 printable characters without /. No two processes of a sandbox that run have the same; name:NAME stands wherever a process_id does"`
+	Labels map[string]string `json:"labels,omitzero" jsonschema:"at most 16, to find it by in lists"`
+
+	MergeOutput *bool `json:"merge_output,omitempty" jsonschema:"true: stdout and stderr are one pipe, so that their order is the program's; all of it is stdout"`
+
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"then it is killed with all that it started: more than 0, at most 86400; default 300"`
 	WaitSeconds    *float64 `json:"wait_seconds,omitempty" jsonschema:"how long to wait for its end, 0 to 86400; then the answer is 202 and it goes on. The default waits to the end"`
 

@@ -7,16 +7,18 @@ import "time"
 
 // Process is one command that runs or ran in a sandbox.
 type Process struct {
-	ProcessID string    `json:"process_id"`
-	Status    string    `json:"status" jsonschema:"running or exited"`
-	Command   string    `json:"command,omitempty" jsonschema:"shell text, if it was given as such"`
-	Argv      []string  `json:"argv,omitempty" jsonschema:"program and arguments, if it was given as such"`
-	Cwd       string    `json:"cwd"`
-	User      string    `json:"user"`
-	Tty       bool      `json:"tty" jsonschema:"whether it runs at a terminal"`
-	PID       int       `json:"pid" jsonschema:"its number inside the sandbox"`
-	StartedAt time.Time `json:"started_at"`
-	LastSeq   int64     `json:"last_seq" jsonschema:"the number of its last frame of output so far: a cursor. 0 while its sandbox is not up, whose log tells it"`
+	ProcessID string            `json:"process_id"`
+	Name      string            `json:"name,omitempty" jsonschema:"name:NAME stands wherever a process_id does"`
+	Status    string            `json:"status" jsonschema:"running or exited"`
+	Command   string            `json:"command,omitempty" jsonschema:"shell text, if it was given as such"`
+	Argv      []string          `json:"argv,omitempty" jsonschema:"program and arguments, if it was given as such"`
+	Cwd       string            `json:"cwd"`
+	User      string            `json:"user"`
+	Tty       bool              `json:"tty" jsonschema:"whether it runs at a terminal"`
+	PID       int               `json:"pid" jsonschema:"its number inside the sandbox"`
+	StartedAt time.Time         `json:"started_at"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	LastSeq   int64             `json:"last_seq" jsonschema:"the number of its last frame of output so far: a cursor. 0 while its sandbox is not up, whose log tells it"`
 
 	EndedAt         *time.Time `json:"ended_at" jsonschema:"null while it runs"`
 	ExitCode        *int       `json:"exit_code" jsonschema:"null while it runs"`
@@ -53,6 +55,11 @@ type StartProcess struct {
 	Stdin       *string `json:"stdin,omitempty" jsonschema:"text for its standard input, which then ends"`
 	StdinBase64 *string `json:"stdin_base64,omitempty" jsonschema:"the same for any bytes, in base64"`
 	StreamStdin *bool   `json:"stream_stdin,omitempty" jsonschema:"true: its standard input stays open, for POST …/stdin; the default is none"`
+
+	Name   *string           `json:"name,omitempty" jsonschema:"what to call it by: 1 to 64 printable characters without /. No two processes of a sandbox that run have the same; name:NAME stands wherever a process_id does"`
+	Labels map[string]string `json:"labels,omitzero" jsonschema:"at most 16, to find it by in lists"`
+
+	MergeOutput *bool `json:"merge_output,omitempty" jsonschema:"true: stdout and stderr are one pipe, so that their order is the program's; all of it is stdout"`
 
 	Tty  *bool   `json:"tty,omitempty" jsonschema:"true: run it at a terminal, whose input is streamed and whose output is all stdout"`
 	Cols *int    `json:"cols,omitempty" jsonschema:"of the terminal: 1 to 1000; default 80"`

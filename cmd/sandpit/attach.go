@@ -36,7 +36,7 @@ output is missing.
 At a process with a terminal, Ctrl-P Ctrl-Q leaves it to itself, and every other key is the process's. At
 one without, Ctrl-C and SIGTERM are sent to it, and it goes on if we are killed.
 
-A PROCESS is an id, the beginning of one, or last.`,
+A PROCESS is an id, the beginning of one, name:NAME, pid:N (its number inside), or last.`,
 		Example: `  sandpit attach web p1q2r3s4t5u6v7w8
   id=$(sandpit exec --detach -t web -- python); sandpit attach --history web $id`,
 		Args: app.Takes(2, 2),

@@ -55,6 +55,9 @@ type command struct {
 	in      string // the name of the shell that it runs in; empty: none
 	state   *v1.ShellState
 	argv    []string
+	name    string // of the process; empty: none
+	labels  flags.Pairs
+	merge   bool
 }
 
 func commandFlags(a *app.App, c *cobra.Command, withEnv bool) *command {
@@ -74,6 +77,14 @@ func commandFlags(a *app.App, c *cobra.Command, withEnv bool) *command {
 	f.SetInterspersed(false) // what follows CMD is CMD's
 	_ = c.RegisterFlagCompletionFunc("user", cobra.FixedCompletions([]string{"sandbox", "root"}, cobra.ShellCompDirectiveNoFileComp))
 	return m
+}
+
+// mark adds the flags for what the command is called by.
+func (m *command) mark(f *pflag.FlagSet) {
+	m.labels = flags.Pairs{}
+	f.StringVar(&m.name, "name", "", "call it by this `NAME`")
+	f.Var(m.labels, "label", "label to find it by; may be given again")
+	f.BoolVar(&m.merge, "merge-output", false, "its standard error goes the way of its standard output")
 }
 
 // noStdinFlag adds --no-stdin. Its letter -n, which is "how many" elsewhere, stays for who has it in scripts,
@@ -115,7 +126,10 @@ func (m *command) request(a *app.App) (v1.Exec, error) {
 		r.ImageCommand = &m.image
 	}
 	f := m.c.Flags()
-	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
+	r.Cwd, r.User, r.Name, r.Labels = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user), flags.Given(f, "name", m.name), m.labels.Value()
+	if m.merge {
+		r.MergeOutput = &m.merge
+	}
 	if m.tty || !m.stdin && (m.noStdin || !piped(a.Stdin)) { // of a terminal the keys are handed on
 		return r, nil
 	}

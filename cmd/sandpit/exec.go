@@ -34,6 +34,10 @@ With --detach it is not waited for: its process id is printed, for sandpit ps, l
 goes on whatever becomes of us, of the connection and of the server, without a time limit unless --timeout
 gives one. Its standard input is empty, or with -i left open for sandpit attach.
 
+With --name it has a name, which no other process of the sandbox has that runs, and sandpit logs, attach, wait
+and kill take name:NAME for it, as they take pid:N for its number inside; with --label sandpit ps finds it. With --merge-output its standard
+error goes the way of its standard output, so that their order is its own.
+
 With --shell it runs in a named shell, which is made if it is not there: what it leaves behind (directory,
 variables, functions, background jobs) the next command in that shell finds. A CMD without ARG is shell text then, and standard input is read to
 its end first, 1 MiB at most.
@@ -48,6 +52,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
   tail -f app.log | sandpit exec web grep ERROR
   sandpit exec -it web python
   sandpit exec --detach web -- npm run dev
+  sandpit exec -d --name dev --label kind=server web -- npm run dev
   sandpit exec --shell main web 'cd app && export DEBUG=1'`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.CompleteFirst,
@@ -55,6 +60,7 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 	}
 	m := commandFlags(a, c, true)
 	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
+	m.mark(c.Flags())
 	detach := c.Flags().BoolP("detach", "d", false, "print the process id and do not wait for the command")
 	c.Flags().StringVar(&m.in, "shell", "", "run it in the shell of this `NAME`, which keeps what it leaves behind")
 	out := output.FormatFlag(c)
@@ -70,14 +76,17 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		if err != nil {
 			return exit.Own(err)
 		}
-		if m.in != "" && (*detach || m.tty || m.image || m.cwd != "") {
-			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty, --image-command and --cwd")
+		if m.in != "" && (*detach || m.tty || m.image || m.cwd != "" || m.merge || m.name != "" || len(m.labels) > 0) {
+			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory and streams of its own, and no terminal; it goes with none of --detach, --tty, --image-command, --cwd, --name, --label and --merge-output")
 		}
 		if m.in != "" && len(m.argv) == 1 {
 			m.shell, m.argv = m.argv[0], nil
 		}
 		if *detach {
 			return m.detach(c.Context(), a, cl, ref, *out)
+		}
+		if m.tty && (m.merge || m.name != "" || len(m.labels) > 0) {
+			return exit.Misuse(c, "--name, --label and --merge-output are not for a command at our own terminal; with --detach it may have a name and labels")
 		}
 		if m.tty {
 			return atTerminal(c.Context(), a, cl, ref, m)
@@ -96,7 +105,10 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 
 // detach starts a command, and says by which id it is found again.
 func (m *command) detach(ctx context.Context, a *app.App, cl *client.Client, ref string, out output.Format) error {
-	r := v1.StartProcess{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), Argv: m.argv}
+	r := v1.StartProcess{Env: m.env.Value(), TimeoutSeconds: m.timeout.ExactSeconds(), Argv: m.argv, Labels: m.labels.Value()}
+	if m.merge {
+		r.MergeOutput = &m.merge
+	}
 	if m.shell != "" {
 		r.Command = &m.shell
 	}
@@ -104,7 +116,7 @@ func (m *command) detach(ctx context.Context, a *app.App, cl *client.Client, ref
 		r.ImageCommand = &m.image
 	}
 	f := m.c.Flags()
-	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
+	r.Cwd, r.User, r.Name = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user), flags.Given(f, "name", m.name)
 	if m.stdin {
 		r.StreamStdin = new(true)
 	}

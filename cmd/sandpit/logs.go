@@ -26,7 +26,7 @@ func newLogs(a *app.App) *cobra.Command {
 		Short: "Show what a process wrote, or all of a sandbox",
 		Long: `Show what a process of a sandbox wrote, its standard error on ours; with -f also what it goes on to write,
 until it ends. A connection that breaks and a server that is restarted are got over without losing anything.
-A PROCESS is an id, the beginning of one, or last.
+A PROCESS is an id, the beginning of one, name:NAME, pid:N (its number inside), or last.
 
 Without a PROCESS it is what all wrote that are remembered, the oldest first, each line with the beginning of its process's
 id; with -f then what those that run and those that are started from now on write, as it comes, until it is interrupted.`,

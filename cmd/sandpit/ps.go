@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/interrupt"
 	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/fault"
@@ -28,6 +29,7 @@ func newPs(a *app.App) *cobra.Command {
 		Long: `List a sandbox's processes, the newest first: those that run, or with -a also those that ended and are
 remembered. A process here is a command that was started from outside, with all that it started.`,
 		Example: `  sandpit ps web
+  sandpit ps --label kind=server web
   sandpit ps -a -o json web`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -38,20 +40,22 @@ remembered. A process here is a command that was started from outside, with all 
 		ValidArgsFunction: a.CompleteFirst,
 	}
 	all := c.Flags().BoolP("all", "a", false, "also those that have ended")
+	labels := flags.Pairs{}
+	c.Flags().Var(labels, "label", "only those with this label; may be given again")
 	how := output.ListFlags(c, "ids only")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		found, err := output.Collect(cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true}))
+		found, err := output.Collect(cl.ListProcesses(c.Context(), args[0], client.ProcessQuery{Running: !*all, Newest: true, Labels: labels.Value()}))
 		if err != nil {
 			return err
 		}
 		return output.List(a.Stdout, how, found, func(p *v1.Process) string { return p.ProcessID }, output.Columns[*v1.Process]{
-			Head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "COMMAND"},
+			Head: []string{"PROCESS", "PID", "STATUS", "USER", "STARTED", "NAME", "COMMAND"},
 			Row: func(p *v1.Process, now time.Time) []string {
-				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, output.Ago(now, &p.StartedAt), shortCommand(p)}
+				return []string{p.ProcessID, strconv.Itoa(p.PID), statusOf(p), p.User, output.Ago(now, &p.StartedAt), p.Name, shortCommand(p)}
 			},
 		})
 	}
@@ -99,6 +103,9 @@ func completeProcess(a *app.App, c *cobra.Command, args []string, typed string) 
 			break
 		}
 		ids = append(ids, p.ProcessID)
+		if p.Name != "" && p.Status == "running" {
+			ids = append(ids, byName+p.Name)
+		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
@@ -106,14 +113,27 @@ func completeProcess(a *app.App, c *cobra.Command, args []string, typed string) 
 // lastProcess is the word for the process of a sandbox that was started last.
 const lastProcess = "last"
 
+// What stands before a process's name, and before its number inside.
+const (
+	byName   = "name:"
+	byNumber = "pid:"
+)
+
 // processIDLength is that of a whole id.
 const processIDLength = 16
 
 // openProcess finds the process that is named by its id, by the beginning of it if no other has that,
-// or by lastProcess.
+// by its name, by its number inside, or by lastProcess.
 func openProcess(ctx context.Context, cl *client.Client, ref, name string) (*client.Process, error) {
-	if len(name) >= processIDLength {
+	if len(name) >= processIDLength && !strings.Contains(name, ":") {
 		return cl.OpenProcess(ref, name), nil
+	}
+	if strings.HasPrefix(name, byName) || strings.HasPrefix(name, byNumber) {
+		rec, err := cl.Process(ctx, ref, name) // its name may be another's by the next request
+		if err != nil {
+			return nil, err
+		}
+		return cl.OpenProcess(ref, rec.ProcessID), nil
 	}
 	var begin []string
 	for p, err := range cl.ListProcesses(ctx, ref, client.ProcessQuery{Newest: true}) {
@@ -144,7 +164,7 @@ func newWait(a *app.App) *cobra.Command {
 		Use:   "wait [flags] SANDBOX PROCESS...",
 		Short: "Wait until processes of a sandbox have ended, and print their statuses",
 		Long: `Wait until processes of a sandbox have ended, and print the status of each on a line, in the order of the
-arguments. A PROCESS is an id, the beginning of one, or last. Our own status is 0 whatever theirs are.`,
+arguments. A PROCESS is an id, the beginning of one, name:NAME, pid:N (its number inside), or last. Our own status is 0 whatever theirs are.`,
 		Example: `  sandpit exec --detach web -- make test
   sandpit wait web last`,
 		Args: app.Takes(2, -1),
@@ -198,7 +218,7 @@ func newKill(a *app.App) *cobra.Command {
 		Short: "Kill processes of a sandbox, or send them a signal",
 		Long: `Kill processes of a sandbox with all that they started, and wait until nothing of them is left; or with -s
 send them a signal. Killing what has ended is no failure; a signal to it is one.
-A PROCESS is an id, the beginning of one, or last.
+A PROCESS is an id, the beginning of one, name:NAME, pid:N (its number inside), or last.
 
 With --all everything that runs in the sandbox is killed, also what commands that have ended left running.
 Its files stay. It works where no more process can be started, as after a fork bomb.`,

@@ -9,6 +9,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/defaults"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/internal/budget"
 )
 
@@ -55,6 +56,8 @@ type Request struct {
 	Room *budget.Room
 	// TellArtifacts has the result say whether the artifacts were left alone.
 	TellArtifacts bool
+	Mark          process.Mark
+	MergeOutput   bool     // stdout and stderr are one pipe, whose output is stdout, in the program's order
 	Redact        [][]byte // values that its output and its record are not to show, besides the sandbox's secrets
 }
 
@@ -77,6 +80,7 @@ func (r *Request) Command(set *defaults.Settings, streamed bool) (agent.Command,
 	if len(r.Stdin) > 0 && r.StreamStdin {
 		k.Bad("stdin", "is given at once and streamed; it can be one of them")
 	}
+	r.Mark.Check(&k)
 	k.Timeout("timeout_seconds", r.Timeout, set.MaxCommandTimeout)
 	k.Timeout("wait_seconds", r.Wait, MaxCommandTimeout)
 	most := int64(MaxCollected)
@@ -88,7 +92,7 @@ func (r *Request) Command(set *defaults.Settings, streamed bool) (agent.Command,
 	cmd := agent.Command{
 		Shell: r.Shell, Argv: r.Argv, Cwd: k.Cwd(r.Cwd, r.User), Env: r.Env, Stdin: r.Stdin, StreamStdin: r.StreamStdin, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultOutput), MaxStderr: orDefault(r.MaxStderr, DefaultOutput),
-		Lossless: r.Lossless && streamed, Redact: r.Redact,
+		Lossless: r.Lossless && streamed, Merge: r.MergeOutput, Redact: r.Redact,
 	}
 	if cmd.Timeout == 0 {
 		cmd.Timeout = set.CommandTimeout

@@ -9,6 +9,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/defaults"
+	"sandpit.dev/engine/process"
 )
 
 // DefaultDetachedOutput is how many bytes are kept of each stream of a process
@@ -28,6 +29,8 @@ type Start struct {
 	Timeout     time.Duration // it is killed then; zero: never
 	MaxStdout   int64         // bytes to keep; zero: DefaultDetachedOutput
 	MaxStderr   int64
+	MergeOutput bool // stdout and stderr are one pipe, whose output is stdout, in the program's order
+	Mark        process.Mark
 	// ProcessID is the id that the process was promised, see sandbox.NewProcessID; empty: a new one.
 	ProcessID string
 }
@@ -43,6 +46,7 @@ func (r *Start) Command(set *defaults.Settings) (agent.Command, error) {
 	of := Request{
 		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Stdin: r.Stdin, StreamStdin: r.StreamStdin || r.Terminal != nil, Timeout: r.Timeout,
 		MaxStdout: orDefault(r.MaxStdout, DefaultDetachedOutput), MaxStderr: orDefault(r.MaxStderr, DefaultDetachedOutput),
+		MergeOutput: r.MergeOutput, Mark: r.Mark,
 	}
 	cmd, err := of.Command(set, true)
 	var k check.Fields

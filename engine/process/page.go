@@ -23,8 +23,10 @@ const (
 type Query struct {
 	Running bool // only those that have not ended
 	Tty     bool // only those at a terminal
-	Newest  bool // first; else the oldest
-	Limit   int  // zero: DefaultPage; at most MaxPage
+	Name    string
+	Labels  map[string]string // only those with all of them
+	Newest  bool              // first; else the oldest
+	Limit   int               // zero: DefaultPage; at most MaxPage
 	Cursor  string
 }
 
@@ -40,6 +42,10 @@ func (q Query) Check() error {
 	if q.Limit < 0 || q.Limit > MaxPage {
 		k.Bad("limit", "%d is outside 1 to %d", q.Limit, MaxPage)
 	}
+	if q.Name != "" {
+		k.Name("name", q.Name)
+	}
+	k.Labels("label", q.Labels)
 	if _, ok := parsePlace(q.Cursor); !ok {
 		k.Bad("cursor", "%q is not a valid cursor", sandbox.Clip(q.Cursor, 40))
 	}
@@ -54,6 +60,12 @@ func (q Query) Of(all []sandbox.Process) Page {
 	}
 	if q.Tty {
 		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return !r.Terminal })
+	}
+	if q.Name != "" {
+		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return r.Name != q.Name })
+	}
+	if len(q.Labels) > 0 {
+		all = slices.DeleteFunc(all, func(r sandbox.Process) bool { return !Has(&r, q.Labels) })
 	}
 	order := 1
 	if q.Newest {

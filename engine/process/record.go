@@ -18,7 +18,7 @@ import (
 // Record returns what the event of a command tells of it, as its record.
 func Record(ev *sandbox.Event) sandbox.Process {
 	rec := sandbox.Process{
-		ID: ev.ProcessID, State: sandbox.ProcessRunning, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
+		ID: ev.ProcessID, Name: ev.Name, Labels: ev.Labels, State: sandbox.ProcessRunning, Shell: ev.Command, Cwd: ev.Cwd, User: ev.User,
 		Terminal: ev.Type == sandbox.EventTerminal, StartedAt: ev.At,
 		Clipped: len(ev.Command) >= sandbox.MaxEventCommand-len("…"),
 	}

@@ -5,6 +5,7 @@ package secrets
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"sandpit.dev/fault"
@@ -119,7 +120,7 @@ func redactEvent(l *redact.Labels, ev *sandbox.Event) {
 		most int
 	}{
 		{&ev.Command, sandbox.MaxEventCommand - len(redact.CutMark)}, {&ev.Detail, sandbox.MaxEventDetail},
-		{&ev.Cwd, 0}, {&ev.Path, 0}, {&ev.To, 0}, {&ev.Language, 0}, {&ev.User, 0}, {&ev.Signal, 0},
+		{&ev.Cwd, 0}, {&ev.Path, 0}, {&ev.To, 0}, {&ev.Language, 0}, {&ev.User, 0}, {&ev.Signal, 0}, {&ev.Name, 0},
 	} {
 		if clean := l.String(*s.text); clean != *s.text {
 			if *s.text = clean; s.most > 0 {
@@ -128,6 +129,13 @@ func redactEvent(l *redact.Labels, ev *sandbox.Event) {
 		}
 	}
 	ev.Changes = Changes(l, ev.Changes)
+	for n, v := range ev.Labels {
+		if key, clean := l.String(n), l.String(v); key != n || clean != v {
+			ev.Labels = maps.Clone(ev.Labels)
+			delete(ev.Labels, n)
+			ev.Labels[key] = clean
+		}
+	}
 }
 
 // Changes returns changes without values in the names of files. What it is given stays as it is.

@@ -117,7 +117,7 @@ var rules = []rule{
 	{"engine/expiry", []string{"engine/alarm", "engine/check", "sandbox"}, "which clock has struck, and not how what it asks for is done"},
 	{"engine/alarm", []string{"sandbox"}, "it says when, and not what is due then"},
 	{"engine/backups", []string{"fault", "sandbox", "runtime", "store", "engine/core", "engine/archived", "engine/snapshot", "engine/volume"}, "disks are kept for a backup whatever verb is at them"},
-	{"engine/command", []string{"fault", "sandbox", "agent", "internal/budget", "engine/check", "engine/defaults"}, "a command is right or wrong whoever runs it"},
+	{"engine/command", []string{"fault", "sandbox", "agent", "internal/budget", "engine/check", "engine/defaults", "engine/process"}, "a command is right or wrong whoever runs it"},
 	{"engine/gates", []string{"fault", "sandbox", "agent", "runtime", "store", "network/egress", "network/policy", "internal/seal", "engine/core", "engine/secrets", "engine/trust"}, "what carries a sandbox's traffic is the same whatever verb brought it up"},
 	{"engine/archive", []string{"fault", "sandbox", "engine/check"}, "an archive is the same whatever becomes of its layer"},
 	{"engine/archived", []string{"fault", "sandbox", "runtime", "store", "image", "blob", "engine/core", "engine/archive", "engine/snapshot"}, "disks are packed and brought back the same whatever verb it is for"},

@@ -16,15 +16,18 @@ type events struct{ tx *tx }
 
 const eventColumns = "sandbox, project, type, at, actor, via, detail, process_id, command, run_user, cwd," +
 	" done, exit_code, signal, cause, duration, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated," +
-	" changes, changes_total, path, moved_to, bytes, ok, language, context"
+	" changes, changes_total, path, moved_to, bytes, ok, language, context, name, labels"
 
 // unfinished is the condition of the partial index of that name, word by word.
 const unfinished = "done = 0 AND process_id <> ''"
 
+// named is the condition of another one.
+const named = "(name <> '' OR labels <> '{}')"
+
 const (
 	appendEvent = "INSERT INTO events (" + eventColumns + ") VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28)"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)"
 	finishEvent = "UPDATE events SET done = 1, detail = $1, exit_code = $2, signal = $3, cause = $4, duration = $5," +
 		" stdout_bytes = $6, stderr_bytes = $7, stdout_truncated = $8, stderr_truncated = $9," +
 		" changes = $10, changes_total = $11, bytes = $12, ok = $13" +
@@ -43,9 +46,12 @@ func (q events) Append(e *sandbox.Event) error {
 		e.ProcessID, e.Command, e.User, e.Cwd, truth(e.Done), int64(e.ExitCode), e.Signal, string(e.Cause),
 		int64(e.Duration), e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Path, e.To, e.Bytes, truth(e.OK),
-		e.Language, e.ContextID,
+		e.Language, e.ContextID, e.Name, labelsText(e.Labels),
 	)
 	if err != nil {
+		if e.Name != "" && q.tx.dialect.unique(err) {
+			return fault.Wrap(fault.Exists, err, "a process named %q runs in the sandbox", sandbox.Clip(e.Name, 80))
+		}
 		return err
 	}
 	e.Seq = seq
@@ -133,6 +139,12 @@ func eventListing(query *store.EventQuery, limit int) (string, []any, error) {
 	if query.ProcessID != "" {
 		w.and("process_id = " + w.arg(query.ProcessID))
 	}
+	if query.Named {
+		w.and(named)
+	}
+	if query.Name != "" {
+		w.and("name = " + w.arg(query.Name))
+	}
 	in(&w, "type", query.Types)
 	if !query.Since.IsZero() {
 		w.and("at >= " + w.arg(query.Since.UnixMicro()))
@@ -186,7 +198,7 @@ func (q events) Unfinished(id sandbox.ID) ([]*sandbox.Event, error) {
 type eventRow struct {
 	e                              sandbox.Event
 	at, done, exit, outCut, errCut int64
-	changes                        string
+	changes, labels                string
 	total, ok                      int64
 }
 
@@ -197,7 +209,7 @@ func (r *eventRow) dest() []any {
 		&e.ProcessID, &e.Command, &e.User, &e.Cwd, &r.done, &r.exit, &e.Signal, (*string)(&e.Cause),
 		(*int64)(&e.Duration), &e.StdoutBytes, &e.StderrBytes, &r.outCut, &r.errCut,
 		&r.changes, &r.total, &e.Path, &e.To, &e.Bytes, &r.ok,
-		&e.Language, &e.ContextID,
+		&e.Language, &e.ContextID, &e.Name, &r.labels,
 	}
 }
 
@@ -207,6 +219,9 @@ func (r *eventRow) event() (*sandbox.Event, error) {
 	e.StdoutTruncated, e.StderrTruncated, e.OK = r.outCut != 0, r.errCut != 0, r.ok != 0
 	e.ChangesTotal = int(r.total)
 	var err error
+	if e.Labels, err = parseLabels(r.labels); err != nil {
+		return &e, err
+	}
 	e.Changes, err = parseChanges(r.changes)
 	return &e, err
 }

@@ -118,6 +118,45 @@ func eventRecords(t *testing.T, open func(*testing.T) store.Store) {
 		}
 		wantSame(t, "results written", won, 1)
 	})
+	t.Run("OfThoseThatRunOneHasAName", func(t *testing.T) {
+		s := open(t)
+		add := func(e *sandbox.Event) error {
+			return inUpdate(t, s, func(tx store.Tx) error { return tx.Events().Append(e) })
+		}
+		of := func(n int, process, name string) *sandbox.Event {
+			e := begun(n, process)
+			e.Name = name
+			return e
+		}
+		appendEvents(t, s, of(1, "a", "web"), of(2, "b", "web"), of(1, "c", "WEB"), of(1, "d", ""), of(1, "e", ""))
+		errs := make([]error, 8)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = add(of(1, fmt.Sprint("x", i), "web")) })
+		}
+		wg.Wait()
+		for _, err := range errs {
+			wantCode(t, "Append with a name that another has", err, fault.Exists)
+		}
+		update(t, s, func(tx store.Tx) error { return tx.Events().Finish(event(1, "a")) })
+		for i := range errs {
+			wg.Go(func() { errs[i] = add(of(1, fmt.Sprint("y", i), "web")) })
+		}
+		wg.Wait()
+		won := 0
+		for _, err := range errs {
+			if err == nil {
+				won++
+			} else {
+				wantCode(t, "Append beside one", err, fault.Exists)
+			}
+		}
+		wantSame(t, "how many got the name of one that ended", won, 1)
+		got, _ := listEvents(t, s, store.EventQuery{Sandbox: boxID(1), Named: true, Name: "web"})
+		wantSame(t, "those with the name", len(got), 2)
+		got, _ = listEvents(t, s, store.EventQuery{Sandbox: boxID(1), Named: true})
+		wantSame(t, "those with a name or labels", len(got), 5)
+	})
 	t.Run("UnfinishedGivesCommandsWithoutResult", func(t *testing.T) {
 		s := open(t)
 		stopped := &sandbox.Event{Sandbox: boxID(1), Project: "default", Type: sandbox.EventStopped, At: epoch}

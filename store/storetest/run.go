@@ -109,7 +109,8 @@ func volumeID(n int) sandbox.ID   { return sandbox.ID(fmt.Sprintf("vol%013d", n)
 func event(n int, process string) *sandbox.Event {
 	return &sandbox.Event{
 		Sandbox: boxID(n), Project: "default", Type: sandbox.EventExec, At: epoch, Actor: "alice", Via: "rest", Detail: "it ran",
-		ProcessID: process, Language: "python", ContextID: "ctx", Command: "make test", User: "sandbox", Cwd: "/workspace", Done: true,
+		ProcessID: process, Language: "python", ContextID: "ctx", Name: "name of " + process, Labels: map[string]string{"a b": "ü\"", "c": ""},
+		Command: "make test", User: "sandbox", Cwd: "/workspace", Done: true,
 		ExitCode: -3, Signal: "SIGKILL", Cause: sandbox.CauseOOM, Duration: 1500*time.Millisecond + 1,
 		StdoutBytes: 1 << 33, StderrBytes: 2, StdoutTruncated: true, StderrTruncated: true,
 		Changes:      []sandbox.FileChange{{Path: "a b.txt", Action: "created", Size: 5}, {Path: "c", Action: "deleted"}},
@@ -121,7 +122,8 @@ func event(n int, process string) *sandbox.Event {
 func begun(n int, process string) *sandbox.Event {
 	return &sandbox.Event{
 		Sandbox: boxID(n), Project: "default", Type: sandbox.EventExec, At: epoch, Actor: "alice", Via: "rest",
-		ProcessID: process, Language: "python", ContextID: "ctx", Command: "make test", User: "sandbox", Cwd: "/workspace",
+		ProcessID: process, Language: "python", ContextID: "ctx", Name: "name of " + process, Labels: map[string]string{"a b": "ü\"", "c": ""},
+		Command: "make test", User: "sandbox", Cwd: "/workspace",
 	}
 }
 

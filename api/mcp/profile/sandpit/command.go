@@ -118,7 +118,7 @@ func commandAnswer(ctx context.Context, c *toolset.Call, ref, cwd string, done *
 func inBackground(ctx context.Context, c *toolset.Call, ref string, r engine.ExecRequest, limit int) (*toolset.Answer, error) {
 	rec, err := c.Processes.StartProcess(ctx, c.Caller, ref, engine.StartRequest{
 		Shell: r.Shell, Argv: r.Argv, Cwd: r.Cwd, Env: r.Env, User: r.User, Timeout: r.Timeout,
-		Stdin: r.Stdin, StreamStdin: len(r.Stdin) == 0,
+		Stdin: r.Stdin, StreamStdin: len(r.Stdin) == 0, Mark: r.Mark, MergeOutput: r.MergeOutput,
 	})
 	if err != nil {
 		return nil, err

@@ -23,14 +23,14 @@ import (
 
 // paramProcess is the argument that says which process.
 func paramProcess() toolset.Param {
-	return toolset.Param{Name: "process", Kind: toolset.Text, Required: true, About: "Its id, from run_command.", Aliases: []string{"process_id", "pid", "handle"}}
+	return toolset.Param{Name: "process", Kind: toolset.Text, Required: true, About: "Its id, or name:NAME.", Aliases: []string{"process_id", "pid", "handle"}}
 }
 
 // paramStoppable is paramProcess of what ends runs, too, and all.
 func paramStoppable() toolset.Param {
 	p := paramProcess()
 	p.Required = false
-	p.About = "Its id, from run_command, or a run_id."
+	p.About = "Its id, name:NAME, or a run_id."
 	p.Aliases = append(p.Aliases, "run_id", "run")
 	return p
 }
@@ -197,23 +197,25 @@ func nextRead(ref, id string, cursor int64) string {
 
 // processShape is a process as the tools show it.
 type processShape struct {
-	Process   string   `json:"process"`
-	Status    string   `json:"status"`
-	Command   string   `json:"command,omitempty"`
-	Argv      []string `json:"argv,omitempty"`
-	Cwd       string   `json:"cwd"`
-	User      string   `json:"user"`
-	Terminal  bool     `json:"terminal,omitempty"`
-	PID       int      `json:"pid,omitempty"` // inside
-	StartedAt string   `json:"started_at"`
-	ExitCode  *int     `json:"exit_code,omitempty"`
-	Signal    string   `json:"signal,omitempty"`
-	Cause     string   `json:"cause,omitempty"`
+	Process   string            `json:"process"`
+	Name      string            `json:"name,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Status    string            `json:"status"`
+	Command   string            `json:"command,omitempty"`
+	Argv      []string          `json:"argv,omitempty"`
+	Cwd       string            `json:"cwd"`
+	User      string            `json:"user"`
+	Terminal  bool              `json:"terminal,omitempty"`
+	PID       int               `json:"pid,omitempty"` // inside
+	StartedAt string            `json:"started_at"`
+	ExitCode  *int              `json:"exit_code,omitempty"`
+	Signal    string            `json:"signal,omitempty"`
+	Cause     string            `json:"cause,omitempty"`
 }
 
 func processShapeOf(r sandbox.Process) processShape {
 	out := processShape{
-		Process: r.ID, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Terminal: r.Terminal,
+		Process: r.ID, Name: r.Name, Labels: r.Labels, Status: "running", Command: r.Shell, Argv: r.Argv, Cwd: r.Cwd, User: r.User, Terminal: r.Terminal,
 		PID: r.PID, StartedAt: toolset.TimeText(r.StartedAt),
 	}
 	if res := r.Result; res != nil {
@@ -236,6 +238,7 @@ func listProcesses() toolset.Tool {
 			paramSandbox(),
 			{Name: "all", Kind: toolset.Boolean, About: "Those that have ended, too. Default false."},
 			{Name: "terminals", Kind: toolset.Boolean, About: "Only those at a terminal. Default false."},
+			{Name: "labels", Kind: toolset.Texts, About: "Only those with these, as NAME=VALUE."},
 			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
@@ -243,7 +246,7 @@ func listProcesses() toolset.Tool {
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 			a := c.Args
 			all := a.Bool("all", false)
-			q := process.Query{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+			q := process.Query{Running: !all, Tty: a.Bool("terminals", false), Newest: true, Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), Labels: a.Env("labels")}
 			if err := a.Err(); err != nil {
 				return nil, err
 			}
@@ -283,6 +286,9 @@ func processLine(r sandbox.Process) string {
 	if r.Result != nil {
 		e := toolset.Outcome{ExecResult: engine.ExecResult{Result: *r.Result}}
 		line = r.ID + " · " + e.Verdict()
+	}
+	if r.Name != "" {
+		line += " · " + process.ByName + toolset.Clip(r.Name)
 	}
 	if r.Terminal {
 		line += " · at a terminal"
@@ -354,6 +360,7 @@ func stop(ctx context.Context, c *toolset.Call, cs *cells) (*toolset.Answer, err
 	if err != nil {
 		return nil, noProcess(ctx, c, ref, id, err)
 	}
+	id = before.ID // its name may be another's in a moment
 	how := "had ended already"
 	if before.Result == nil {
 		if how, err = endProcess(ctx, c, ref, id, sig, wait, kill); err != nil {

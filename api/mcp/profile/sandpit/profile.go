@@ -85,7 +85,7 @@ func toolsOf(group string, cs *cells, d runs.Defaults) []toolset.Tool {
 	case toolset.GroupManage:
 		return []toolset.Tool{
 			updateSandbox(), startSandbox(), stopSandbox(), archiveSandbox(), promoteSandbox(), runInShell(), createContext(), endContext(),
-			openTerminal(), resizeTerminal(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(), createTemplate(),
+			openTerminal(), resizeTerminal(), startProcess(), buildImage(), inspectImage(), deleteImage(), pruneImages(), installSkills(), createTemplate(),
 			changeFile(), replaceInFiles(), getUploadURL(),
 		}
 	case toolset.GroupInspect:

@@ -1,0 +1,136 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"time"
+
+	"sandpit.dev/access"
+	"sandpit.dev/agent"
+	"sandpit.dev/engine/process"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
+)
+
+// processID returns the id of the process that a caller means by an id, by name:NAME or by pid:N.
+// A name is that of the process which runs, or else of the one that had it last. A number inside
+// is that of a process which runs.
+func (e *Engine) processID(ctx context.Context, c access.Caller, ref, of string) (string, error) {
+	p, err := process.ParseRef(of)
+	switch {
+	case err != nil || p.ID != "":
+		return p.ID, err
+	case p.Name != "":
+		// No process begins with a name that another has: the one that runs is the newest.
+		rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Name: p.Name, Named: true, Limit: 1})
+		if err != nil {
+			return "", err
+		}
+		if len(rows) == 0 {
+			return "", fault.New(fault.NotFound, "there is no process named %q in this sandbox", p.Name).WithRemedy("list its processes")
+		}
+		return rows[0].ProcessID, nil
+	}
+	u, err := e.glance(ctx, c, ref)
+	if err != nil {
+		return "", err
+	}
+	defer u.End()
+	recs, err := u.l.client.Running(ctx)
+	if err != nil {
+		return "", u.Fail(ctx, err)
+	}
+	for i := range recs {
+		if recs[i].PID == p.PID {
+			return recs[i].ID, nil
+		}
+	}
+	return "", fault.New(fault.NotFound, "no process of this sandbox that runs has the number %d inside", p.PID).
+		WithRemedy("list its processes: the numbers are those of what was started by a call, and not of what that started")
+}
+
+// mark adds to what an agent says of processes the names and labels that are on record.
+func (u *Use) mark(ctx context.Context, recs []sandbox.Process) error {
+	if len(recs) == 0 {
+		return nil
+	}
+	q := store.EventQuery{Sandbox: u.b.id, Named: true, Limit: store.MaxPage}
+	if len(recs) == 1 {
+		q.ProcessID, q.Limit = recs[0].ID, 1
+	}
+	at, oldest := make(map[string]*sandbox.Process, len(recs)), recs[0].StartedAt
+	for i := range recs {
+		at[recs[i].ID] = &recs[i]
+		if recs[i].StartedAt.Before(oldest) {
+			oldest = recs[i].StartedAt
+		}
+	}
+	oldest = oldest.Add(-time.Hour) // the clocks of agent and server need not agree
+	return u.e.core.Store.View(ctx, func(tx store.Tx) error {
+		for {
+			rows, next, err := tx.Events().List(q)
+			if err != nil {
+				return err
+			}
+			for _, ev := range rows {
+				if rec := at[ev.ProcessID]; rec != nil {
+					rec.Name, rec.Labels = ev.Name, ev.Labels
+				}
+			}
+			if next == "" || q.Limit == 1 || rows[len(rows)-1].At.Before(oldest) {
+				return nil
+			}
+			q.Cursor = next
+		}
+	})
+}
+
+// nameWait is how long a start waits for the outcome of a process to be committed that had its name.
+const nameWait = 10 * time.Second
+
+// intendAs is intend for a process with a name that another may have: fault.Exists where that runs. One that has
+// ended is waited for, whose outcome is not committed yet.
+func (u *Use) intendAs(ctx context.Context, cmd agent.Command, kind sandbox.EventType, mark process.Mark) (*sandbox.Event, error) {
+	for until := time.Now().Add(nameWait); ; {
+		changed := u.e.core.Store.Changed()
+		ev, err := u.intend(ctx, cmd, kind, mark)
+		if mark.Name == "" || !fault.Is(err, fault.Exists) {
+			return ev, err
+		}
+		if err := u.e.outcomes.Wait(ctx, u.b); err != nil {
+			return nil, err
+		}
+		holder := ""
+		err = u.e.core.Store.View(ctx, func(tx store.Tx) error {
+			rows, _, err := tx.Events().List(store.EventQuery{Sandbox: u.b.id, Name: mark.Name, Named: true, Limit: 1})
+			if len(rows) > 0 && !rows[0].Done {
+				holder = rows[0].ProcessID
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if holder == "" { // it has ended since
+			continue
+		}
+		rec, err := u.l.client.Process(ctx, holder)
+		if err != nil || rec.Result == nil || time.Now().After(until) {
+			return nil, fault.New(fault.Exists, "a process named %q runs in this sandbox: %s", mark.Name, holder).
+				WithRemedy("use that one as name:%s, wait for its end or kill it first, or choose another name", mark.Name)
+		}
+		t := time.NewTimer(rowPause)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
