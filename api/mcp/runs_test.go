@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -101,6 +102,10 @@ func (h *runHouse) serve() {
 		over = true
 		h.server.Stop()
 		handler.Close()
+		// As the server itself ends: over HTTP/2 the end of a stream comes behind its last bytes.
+		if err := s.Config.Shutdown(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
 		s.Close()
 	}
 }
