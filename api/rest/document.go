@@ -41,7 +41,7 @@ func document(version string) httpapi.Document {
 		Bases: bases(), Types: reflect.TypeFor[v1.Sandbox]().PkgPath(),
 		Error: reflect.TypeFor[v1.Problem](), ErrorMedia: v1.ProblemType,
 		Also:   []reflect.Type{reflect.TypeFor[v1.TerminalControl](), reflect.TypeFor[v1.ProcessControl](), reflect.TypeFor[v1.FrameEvent]()},
-		Bounds: bounds, Enums: enums(), Parameters: keyParameter,
+		Bounds: bounds, Enums: enums(), Parameters: headers,
 	}
 }
 
@@ -95,15 +95,26 @@ func errorTable() string {
 // keyDoc describes the header that most POSTs take.
 const keyDoc = "a text of the client's own choice, for sending the request again where no answer came: for 24 hours the same key with the same body begins nothing a second time and gets the first answer, with the header " + v1.IdempotentReplayed + "; with another body it is refused (422), and while the first is being served, too (409, with Retry-After)"
 
-// keyParameter returns the header of operations that take an idempotency key.
-func keyParameter(o *httpapi.Operation) []httpapi.Parameter {
-	if _, ok := o.Extension.(idempotency.Keying); !ok {
-		return nil
+// headers returns the headers that an operation reads, beside those of all of HTTP.
+func headers(o *httpapi.Operation) (all []httpapi.Parameter) {
+	if _, ok := o.Extension.(idempotency.Keying); ok {
+		all = append(all, httpapi.Parameter{
+			In: "header", Name: v1.IdempotencyKey, Description: keyDoc,
+			Schema: map[string]any{"type": "string", "minLength": 1, "maxLength": keyed.MaxKey},
+		})
 	}
-	return []httpapi.Parameter{{
-		In: "header", Name: v1.IdempotencyKey, Description: keyDoc,
-		Schema: map[string]any{"type": "string", "minLength": 1, "maxLength": keyed.MaxKey},
-	}}
+	add := func(name, doc string) {
+		all = append(all, httpapi.Parameter{In: "header", Name: name, Description: doc, Schema: map[string]any{"type": "string"}})
+	}
+	switch o.ID {
+	case "followProcess", "runEvents":
+		add("Last-Event-ID", "the id of the last event that the client has: the stream goes on behind it")
+	case "readFile":
+		add("Range", "bytes=FIRST-LAST, the part that is answered (206)")
+		add("If-Range", "the Etag of the file that Range is of; of another the whole is answered")
+		add("If-None-Match", "the Etag of what the client has: the same one is not sent again (304)")
+	}
+	return all
 }
 
 // bounds returns those of a field of a request about sandboxes.
