@@ -172,7 +172,7 @@ func (e *Engine) resumed(ctx context.Context, b held, l *session, who core.Actor
 	}
 	e.core.Checkpoint("resume.outcome")
 	l.pauses.End()
-	e.retellSudo(ctx, b, l)
+	e.retellSudo(b, l)
 	e.restore(ctx, b, l)
 	e.plan(b.entry)
 	return e.adoptOrphans(ctx, b)

@@ -40,7 +40,7 @@ func (e *Engine) reconcileInstance(ctx context.Context, b held, why string) erro
 		if l.gate.Differs(e.settings.Load().Network.Bounded(s.Network)) {
 			e.reopenNetwork(ctx, b, l)
 		}
-		e.retellSudo(ctx, b, l)
+		e.retellSudo(b, l)
 	}
 	return nil
 }

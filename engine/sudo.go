@@ -45,14 +45,18 @@ func (e *Engine) tellSudo(ctx context.Context, b *entry, l *session) error {
 	})
 }
 
-// retellSudo is tellSudo for a sandbox that runs already: what fails is tried again, and its commands are refused
-// until then.
-func (e *Engine) retellSudo(ctx context.Context, b held, l *session) {
+// retellSudo is tellSudo for a sandbox that runs already, beside whatever verb has its turn: an agent that is silent
+// holds up none. What fails is tried again, and its commands are refused until then.
+func (e *Engine) retellSudo(b held, l *session) {
 	if l.pauses.Paused() || !e.sudoDiffers(l, b.record.Load()) {
 		return
 	}
-	if err := e.tellSudo(ctx, b.entry, l); err != nil {
-		e.core.Log.Warn("the agent of a sandbox cannot be told of its sudo; it is tried again", "sandbox", b.id, "error", err)
-		e.later(b.entry)
-	}
+	e.retain(b.entry)
+	e.group.Spawn(func(ctx context.Context) {
+		defer e.release(b.entry)
+		if err := e.tellSudo(ctx, b.entry, l); err != nil && ctx.Err() == nil && b.standing() == l {
+			e.core.Log.Warn("the agent of a sandbox cannot be told of its sudo; it is tried again", "sandbox", b.id, "error", err)
+			e.later(b.entry)
+		}
+	})
 }

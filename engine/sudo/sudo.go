@@ -6,8 +6,9 @@ package sudo
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/singleflight"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/fault"
@@ -30,8 +31,8 @@ const unknown = "unknown"
 // Told is what one agent was told. Its zero value is of one that has just been started, and lets nobody.
 // It is safe for concurrent use.
 type Told struct {
-	mu sync.Mutex // held while the agent is told, so that the last word is the last policy
-	is atomic.Pointer[string]
+	telling singleflight.Group // one at a time, so that the last word is the last policy; all who wait share an error
+	is      atomic.Pointer[string]
 }
 
 // Forget notes that it is not known what the agent was told.
@@ -49,14 +50,26 @@ func (t *Told) Differs(policy string) bool {
 // Fresh reports whether the agent was told nothing yet: it is, before the first command.
 func (t *Told) Fresh() bool { return t.is.Load() == nil }
 
-// Tell tells the agent what policy returns, which is asked when nobody else tells it.
+// Tell tells the agent what policy returns, which is asked when nobody else tells it. An agent that does not answer
+// is waited for once, whoever else has come meanwhile.
 func (t *Told) Tell(ctx context.Context, c *agent.Client, policy func() string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := policy()
-	if !t.Differs(p) {
-		return nil
+	for t.Differs(policy()) {
+		told := t.telling.DoChan("", func() (any, error) { // ends with the client's bound, or with the client
+			return nil, t.tell(context.WithoutCancel(ctx), c, policy())
+		})
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case r := <-told:
+			if r.Err != nil {
+				return r.Err
+			}
+		}
 	}
+	return nil
+}
+
+func (t *Told) tell(ctx context.Context, c *agent.Client, p string) error {
 	err := c.SetSudo(ctx, p)
 	old := fault.Is(err, fault.Unsupported) // of an earlier build, which lets nobody, whoever tells it
 	if err == nil || old {
