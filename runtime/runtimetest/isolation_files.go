@@ -58,11 +58,12 @@ call('open_by_handle_at', os.open('/workspace', os.O_RDONLY), h, os.O_RDONLY)`),
 result = each(f, [2, 128, 256, 257])`),
 	both("inherit a descriptor of the agent's", "[0, 1, 2]", `result = str(sorted(INHERITED))`),
 	both("inherit a working directory outside", "/workspace", `result = os.getcwd()`),
-	both("find the agent's socket as a file", "NONE", `found = []
+	both("find the agent's socket as a file", "NONE", `found = [] # but sudo's, which is there to be found: see sudo.py
 for top in ('/workspace', '/artifacts', '/home', '/root', '/tmp', '/var', '/run', '/dev', '/etc', '/opt', '/srv', '/mnt'):
     for d, dirs, files in os.walk(top):
         for n in files:
-            if stat.S_ISSOCK(os.lstat(os.path.join(d, n)).st_mode): found.append(os.path.join(d, n))
+            p = os.path.join(d, n)
+            if stat.S_ISSOCK(os.lstat(p).st_mode) and p != '/dev/sandpit/sudo.sock': found.append(p)
 result = ', '.join(found) or 'NONE'`),
 	both("find the agent's log of commands", "NONE", `found = [d for d in ('/log', '/logs', '/.sandpit', '/sandpit', '/run/sandpit', '/var/lib/sandpit', '/var/log/sandpit') if os.path.exists(d)]
 result = ', '.join(found) or 'NONE'`),

@@ -42,11 +42,12 @@ func length(short, full int) int {
 
 // caches are what a server may hold for later, up to a bound.
 var caches = []leaktest.Cache{
-	{Kind: leaktest.Descriptors, Part: "user:[]", Most: 64},     // namespaces of free uid ranges
-	{Kind: leaktest.Descriptors, Part: "/sandpit.db", Most: 16}, // connections of the database's pool
-	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},     // of connections through gates; the next ones take them
-	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},    // emptied layers, each seen by two ways
-	{Kind: leaktest.Sockets, Part: "@sandpit-", Most: 1},        // of each server, by which it has its installation alone
+	{Kind: leaktest.Descriptors, Part: "user:[]", Most: 64},        // namespaces of free uid ranges
+	{Kind: leaktest.Descriptors, Part: "/sandpit.db", Most: 16},    // connections of the database's pool
+	{Kind: leaktest.Descriptors, Part: "pipe:[]", Most: 64},        // of connections through gates; the next ones take them
+	{Kind: leaktest.Sockets, Part: "/sandpit/sudo.sock", Most: 64}, // in the /dev of each free uid range
+	{Kind: leaktest.Directories, Part: "/spare/", Most: 256},       // emptied layers, each seen by two ways
+	{Kind: leaktest.Sockets, Part: "@sandpit-", Most: 1},           // of each server, by which it has its installation alone
 }
 
 // program is the server as users have it, and otherBuild the same of another version.

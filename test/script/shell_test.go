@@ -164,7 +164,7 @@ func TestShell(t *testing.T) {
 	t.Run("RunsOneCommandAsRoot", func(t *testing.T) {
 		cmd, _, _, sc := openTerminal(t, s, "exec", "-it", "-u", "root", "-e", "WORD=two words", "box", "sh", "-c", `id -u; echo "<$WORD>"; echo "<$PATH:$HOME:$PWD>"; tty; exit 5`)
 		sc.await(t, "<two words>")
-		sc.await(t, "</usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/root:/root>")
+		sc.await(t, "</dev/sandpit/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/root:/root>")
 		sc.await(t, "/dev/pts/")
 		got, err := code(cmd.Wait())
 		if err != nil {

@@ -4,6 +4,7 @@
 package furnish
 
 import (
+	"errors"
 	"os"
 	"path"
 	"strconv"
@@ -46,7 +47,7 @@ func (k *Kit) Close() error {
 // Kits makes them. It is safe for concurrent use.
 type Kits struct {
 	older         *older // nil from Linux 6.15 on
-	program       string
+	program       *program
 	script        spawn.Script
 	net, pts, shm spawn.Arg
 	sys           spawn.Arg
@@ -69,13 +70,16 @@ var socketBuffers = [...]struct{ file, bytes string }{
 }
 
 // NewKits writes the script, for kernels before Linux 6.15 where old is set. Where small is,
-// buffers of sockets are bounded: no limit of memory counts them there. program is the path of the agent's, which
-// may be read by nobody inside. Children of m run it.
+// buffers of sockets are bounded: no limit of memory counts them there. program is the path of the agent's. Children of
+// m run the script.
 func NewKits(program string, old, small bool, m spawn.Method) (_ *Kits, err error) {
-	k := &Kits{program: program, script: spawn.Script{Method: m}, loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+	k := &Kits{script: spawn.Script{Method: m}, loopback: ifreq{name: [unix.IFNAMSIZ]byte{'l', 'o'}, flags: unix.IFF_UP | unix.IFF_RUNNING}}
+	if k.program, err = openProgram(program, old); err != nil {
+		return nil, err
+	}
 	if old {
 		if k.older, err = openOlder(); err != nil {
-			return nil, err
+			return nil, errors.Join(err, k.program.Close())
 		}
 	}
 	p := &k.script
@@ -105,7 +109,7 @@ func NewKits(program string, old, small bool, m spawn.Method) (_ *Kits, err erro
 }
 
 // Close lets go of what they are made with.
-func (k *Kits) Close() error { return k.older.Close() }
+func (k *Kits) Close() error { return errors.Join(k.program.Close(), k.older.Close()) }
 
 // Make makes a kit for the user namespace. mounts is a mount namespace of the host's with
 // a /proc and little else. It blocks its thread for about a millisecond, as long as all else
@@ -125,7 +129,7 @@ func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
 	if kit.Dev, kit.Sudo, err = makeDev(); err != nil {
 		return kit, err
 	}
-	if kit.Program, err = k.cloneProgram(); err != nil || k.older != nil {
+	if kit.Program, err = k.program.clone(); err != nil || k.older != nil {
 		return kit, err
 	}
 	// One tree, that is attached in one step.
@@ -141,20 +145,6 @@ func (k *Kits) Make(userns, mounts *os.File) (_ *Kit, err error) {
 		}
 	}
 	return kit, nil
-}
-
-// cloneProgram makes a mount of the agent's program, which is also sudo's. All sandboxes have that file: none can
-// open it, to lock or to watch it, and to execute it takes no more than its mode gives everybody.
-func (k *Kits) cloneProgram() (*os.File, error) {
-	m, err := mount.CloneAt(unix.AT_FDCWD, k.program)
-	if err != nil {
-		return nil, err
-	}
-	if err := mount.SetAttr(m, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV); err != nil {
-		_ = m.Close()
-		return nil, err
-	}
-	return m, nil
 }
 
 // programAt and socketAt are where sudo's program and its socket are, in /dev.
