@@ -126,7 +126,10 @@ func (m *command) request(a *app.App) (v1.Exec, error) {
 		r.ImageCommand = &m.image
 	}
 	f := m.c.Flags()
-	r.Cwd, r.User, r.Name, r.Labels = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user), flags.Given(f, "name", m.name), m.labels.Value()
+	r.Cwd, r.User = flags.Given(f, "cwd", m.cwd), flags.Given(f, "user", m.user)
+	if m.labels != nil { // else --name, where there is one, is a sandbox's
+		r.Name, r.Labels = flags.Given(f, "name", m.name), m.labels.Value()
+	}
 	if m.merge {
 		r.MergeOutput = &m.merge
 	}
