@@ -77,7 +77,8 @@ func (e *engine) heldNow() (memory float64, descriptors int, err error) {
 	return hundredths(float64(kB) / 1024), descriptors, nil
 }
 
-// residentKB is a process's resident set.
+// residentKB is a process's resident set. Of a process that is ending it is syscall.ESRCH: its memory is gone before
+// its number.
 func residentKB(pid int) (int64, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -88,7 +89,7 @@ func residentKB(pid int) (int64, error) {
 			return strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("process %d has no resident set", pid)
+	return 0, fmt.Errorf("process %d has no resident set: %w", pid, syscall.ESRCH)
 }
 
 // holding says what the Engine holds before and after fn.

@@ -34,6 +34,8 @@ type box struct {
 	t   *testing.T
 	dir string
 	hub *watched.Hub
+
+	work sync.WaitGroup // what the hubs have begun
 }
 
 func newBox(t *testing.T) *box {
@@ -44,13 +46,12 @@ func newBox(t *testing.T) *box {
 }
 
 func (b *box) newHub(root dirs.Root) *watched.Hub {
-	var work sync.WaitGroup
-	b.t.Cleanup(work.Wait)
+	b.t.Cleanup(b.work.Wait)
 	root.Dir = b.dir
 	if root.Do == nil {
 		root.Do = func(fn func()) { fn() }
 	}
-	return watched.New(root, func(fn func()) { work.Go(fn) })
+	return watched.New(root, func(fn func()) { b.work.Go(fn) })
 }
 
 func (b *box) at(p string) string { return filepath.Join(b.dir, p) }
@@ -585,6 +586,7 @@ func TestWhatTheAgentHidesIsNotTold(t *testing.T) {
 func TestNothingIsHeldWhileNoWatchIsOpen(t *testing.T) {
 	b := newBox(t)
 	open := func() int {
+		b.work.Wait() // what read for a watch closes its file when it ends
 		entries, err := os.ReadDir("/proc/self/fd")
 		b.must(err)
 		return len(entries)
