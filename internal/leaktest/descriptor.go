@@ -68,9 +68,16 @@ func sockets(s Scope, procs []Process, out map[string]int) error {
 			continue // it has no name
 		}
 		path := strings.Join(f[7:], " ")
-		if s.within(path) || s.marked(path) || held["socket:["+f[6]+"]"] {
-			out[path+" "+f[6]]++
+		if !s.within(path) && !s.marked(path) && !held["socket:["+f[6]+"]"] {
+			continue
 		}
+		// One that was bound in a directory that was open then has its descriptor for a name: such are counted together.
+		if at, ok := strings.CutPrefix(path, "/proc/self/fd/"); ok {
+			_, rest, _ := strings.Cut(at, "/")
+			out["/proc/self/fd/N/"+rest]++
+			continue
+		}
+		out[path+" "+f[6]]++
 	}
 	return sc.Err()
 }

@@ -124,6 +124,7 @@ func (h *host) rest() leaktest.Snapshot {
 	bounds := []leaktest.Cache{
 		{Kind: leaktest.Descriptors, Most: 1 << 20}, {Kind: leaktest.Directories, Most: 1 << 20},
 		{Kind: leaktest.Loops, Most: 1}, {Kind: leaktest.Cgroups, Most: 1}, {Kind: leaktest.Sockets, Part: "@sandpit-", Most: 1},
+		{Kind: leaktest.Sockets, Part: "/sandpit/sudo.sock", Most: 64},
 	}
 	limit, cancel := context.WithTimeout(h.t.Context(), settleTime)
 	defer cancel()
