@@ -29,6 +29,7 @@ func TestPodman(t *testing.T) {
 		{"StrangersImagesAreNeitherShownNorTouched", strangersImages},
 		{"TheImageOfASnapshotGoesWithTheLastThatUsesIt", imagesGo},
 		{"WhatWasLeftHalfDone", halfDone},
+		{"AContainerSeesTheServersFiles", containersSee},
 		{"StrangersVolumesAreNeitherShownNorTouched", strangersVolumes},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

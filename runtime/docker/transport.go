@@ -17,7 +17,8 @@ import (
 	"sandpit.dev/runtime/docker/engineapi"
 )
 
-// insideTrial is where a container that never runs has a file of the server's.
+// insideTrial is where a container that never runs has a directory of the server's. It is not a mere
+// file: Podman goes into what is mounted to look at it.
 const insideTrial = insideDir + "/trial"
 
 // trialRepository is the name of the image of such a container, on an Engine that has no other.
@@ -49,12 +50,16 @@ func (d *Driver) chooseTransport(ctx context.Context) error {
 // there is another: the file has a name that nobody else gives.
 func (d *Driver) seesFiles(ctx context.Context) (sees bool, err error) {
 	name := "trial." + strings.ToLower(rand.Text()) // no id of a sandbox, so that no list has it
-	const content = "sandpit"
-	if err := d.instances.WriteFile(name, []byte(content), 0o600); err != nil {
+	const file, content = "file", "sandpit"
+	defer func() { err = errors.Join(err, d.instances.RemoveAll(name)) }()
+	err = d.instances.Mkdir(name, 0o700)
+	if err == nil {
+		err = d.instances.WriteFile(name+"/"+file, []byte(content), 0o600)
+	}
+	if err != nil {
 		return false, fault.Wrap(fault.Internal, err, "a file for the Engine to see cannot be written")
 	}
-	defer func() { err = errors.Join(err, d.instances.Remove(name)) }()
-	path := filepath.Join(d.instances.Name(), name)
+	path := filepath.Join(d.instances.Name(), name, file)
 	if d.processSees(ctx, path) {
 		return true, nil
 	}
@@ -81,7 +86,7 @@ func (d *Driver) processSees(ctx context.Context, path string) bool {
 	return err == nil && os.SameFile(ours, theirs)
 }
 
-// containerSees has the Engine mount the file in a container that never runs, and looks for it there.
+// containerSees has the Engine mount the file's directory in a container that never runs, and looks for the file there.
 func (d *Driver) containerSees(ctx context.Context, path string, size int64) (sees bool, err error) {
 	ctx, cancel := d.finishing(ctx, undoTimeout)
 	defer cancel()
@@ -94,7 +99,7 @@ func (d *Driver) containerSees(ctx context.Context, path string, size int64) (se
 		Name:   "sandpit-" + d.namespace + "-trial-" + rand.Text(),
 		Config: engineapi.Config{Image: image, Cmd: []string{"none"}, Labels: map[string]string{labelServer: d.namespace, labelRole: roleAgent}},
 		Host: engineapi.HostConfig{
-			NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: []engineapi.Mount{{Type: "bind", Source: path, Target: insideTrial, ReadOnly: true}},
+			NetworkMode: "none", CapDrop: []string{"ALL"}, Mounts: []engineapi.Mount{{Type: "bind", Source: filepath.Dir(path), Target: insideTrial, ReadOnly: true}},
 		},
 	})
 	if err != nil {
@@ -104,7 +109,7 @@ func (d *Driver) containerSees(ctx context.Context, path string, size int64) (se
 		return false, err
 	}
 	defer func() { err = errors.Join(err, d.engine.RemoveContainer(ctx, made)) }()
-	got, err := d.engine.StatArchive(ctx, made, insideTrial)
+	got, err := d.engine.StatArchive(ctx, made, insideTrial+"/"+filepath.Base(path))
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}

@@ -81,6 +81,9 @@ func (c *Client) refused(resp *http.Response) error {
 	}
 	if err != nil || json.Unmarshal(b, &said) != nil || said.Message == "" {
 		said.Message = http.StatusText(resp.StatusCode)
+		if words := strings.TrimSpace(string(b)); words != "" {
+			said.Message += ": " + words
+		}
 	}
 	return c.said(resp.StatusCode, said.Message)
 }
