@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/query"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -35,7 +36,7 @@ func (e *Engine) Activity(ctx context.Context, c access.Caller, ref string, r Ac
 		return nil, "", err
 	}
 	defer e.group.Leave()
-	if err := checkPage(r.Limit, 0); err != nil {
+	if err := query.Page(r.Limit); err != nil {
 		return nil, "", err
 	}
 	b, err := e.find(ctx, c, ref)

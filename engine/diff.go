@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -116,7 +117,7 @@ func (e *Engine) point(ctx context.Context, s *sandbox.Sandbox, ref string) (run
 	if err != nil {
 		return runtime.Point{}, nil, err
 	}
-	if err := fits(s, snap); err != nil {
+	if err := snapshot.Fits(s, snap); err != nil {
 		release()
 		return runtime.Point{}, nil, err
 	}

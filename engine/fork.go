@@ -183,7 +183,7 @@ func (e *Engine) origin(ctx context.Context, b *entry, who core.Actor, r ForkReq
 		if err != nil {
 			return nil, err
 		}
-		if err := fits(s, snap); err != nil {
+		if err := snapshot.Fits(s, snap); err != nil {
 			release()
 			return nil, err
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/query"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -83,27 +83,17 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		return Page{}, err
 	}
 	defer e.group.Leave()
-	if err := checkPage(r.Limit, r.Offset); err != nil {
-		return Page{}, err
-	}
 	if !r.AllProjects {
 		r.Project = c.Project
 	} else if err := c.Require(access.ServerAdmin); err != nil {
 		return Page{}, err
 	}
-	if err := checkOrder(&r); err != nil {
-		return Page{}, err
-	}
-	for _, s := range r.States {
-		if !s.Valid() {
-			var k check.Fields
-			k.Bad("state", "%q is not a valid state; the states are %v", sandbox.Clip(string(s), 40), sandbox.States())
-			return Page{}, k.Err()
-		}
-	}
 	q := store.SandboxQuery{
 		Project: r.Project, States: r.States, Image: r.Image, ImagePart: r.ImagePart, Search: r.Search, Metadata: r.Metadata,
 		Sort: r.Sort, SandboxSpans: r.SandboxSpans, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
+	}
+	if err := query.Sandboxes(&q); err != nil {
+		return Page{}, err
 	}
 	err := e.outcomes.WaitFor(ctx, func(of *entry) bool {
 		s := of.record.Load()
@@ -148,28 +138,6 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 	return p, nil
 }
 
-// checkOrder refuses a sort that there is not, and spans whose end comes before their beginning.
-func checkOrder(r *SandboxesRequest) error {
-	var k check.Fields
-	if !r.Sort.Valid() {
-		k.Bad("sort_by", "%q is not valid; use one of %v", sandbox.Clip(string(r.Sort), 40), store.SandboxSorts())
-	}
-	for field, s := range map[string]store.TimeSpan{"created": r.Created, "activity": r.Active, "expires": r.Expires} {
-		if !s.To.IsZero() && s.To.Before(s.From) {
-			k.Bad(field+"_to", "%s is before %s_from, %s", s.To.UTC().Format(time.RFC3339), field, s.From.UTC().Format(time.RFC3339))
-		}
-	}
-	for field, s := range map[string]store.AmountSpan{"cpu_cores": r.CPU, "memory_mb": r.MemoryMB, "disk_mb": r.DiskMB} {
-		switch {
-		case !(s.From >= 0) || !(s.To >= 0): // no number, too
-			k.Bad(field+"_from", "and %s_to have to be numbers that are not below 0", field)
-		case s.To != 0 && s.To < s.From:
-			k.Bad(field+"_to", "%g is below %s_from, %g", s.To, field, s.From)
-		}
-	}
-	return k.Err()
-}
-
 // noteActivity has the store know of the uses that memory alone knows of, as far as it takes them: a list by activity is
 // of what its rows say.
 func (e *Engine) noteActivity(ctx context.Context, project string) error {
@@ -193,15 +161,4 @@ func (e *Engine) noteActivity(ctx context.Context, project string) error {
 		}
 		return nil
 	})
-}
-
-func checkPage(limit, offset int) error {
-	var k check.Fields
-	if limit < 0 || limit > MaxPage {
-		k.Bad("limit", "%d is outside 0 to %d (0: %d)", limit, MaxPage, DefaultPage)
-	}
-	if offset < 0 {
-		k.Bad("offset", "%d is below 0", offset)
-	}
-	return k.Err()
 }

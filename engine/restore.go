@@ -95,7 +95,7 @@ func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string
 			return err
 		}
 		e.core.Holds.Pin(b.id, release)
-		if err := fits(s, snap); err != nil {
+		if err := snapshot.Fits(s, snap); err != nil {
 			e.core.Holds.Unpin(b.id)
 			return err
 		}
@@ -103,21 +103,6 @@ func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string
 		x.what = who.Did("rolled back to " + snapshot.Describe(snap))
 	}
 	return x.do(ctx)
-}
-
-// fits refuses a snapshot whose disk is not one of the sandbox's kind: it holds what
-// was changed of another image, or another runtime keeps it.
-func fits(s *sandbox.Sandbox, snap *sandbox.Snapshot) error {
-	if s.Image != snap.Image || s.ImageDigest != snap.ImageDigest {
-		return fault.New(fault.Invalid, "the snapshot %s is of the image %s (%s), and the sandbox %s of %s (%s)",
-			snap.ID, snap.Image, snap.ImageDigest, s.Ref(), s.Image, s.ImageDigest).
-			WithRemedy("create a sandbox from the snapshot instead")
-	}
-	if s.Runtime != snap.Runtime {
-		return fault.New(fault.Invalid, "the runtime %q keeps the snapshot %s, and the sandbox %s is of %q", snap.Runtime, snap.ID, s.Ref(), s.Runtime).
-			WithRemedy("create a sandbox from the snapshot instead")
-	}
-	return nil
 }
 
 func (x *exchange) do(ctx context.Context) error {

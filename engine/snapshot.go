@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/query"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
@@ -80,7 +81,7 @@ func (e *Engine) Snapshots(ctx context.Context, c access.Caller, q snapshot.Quer
 		return snapshot.Page{}, err
 	}
 	defer e.group.Leave()
-	if err := checkPage(q.Limit, 0); err != nil {
+	if err := query.Page(q.Limit); err != nil {
 		return snapshot.Page{}, err
 	}
 	return e.snapshots.List(ctx, c.Project, q)
