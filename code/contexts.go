@@ -106,7 +106,7 @@ func (all *contexts) add(want sandbox.Context) (*codeContext, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if want.Name != "" && all.shellLocked(want.Name) != nil {
-		return nil, fault.New(fault.Exists, "the sandbox has a shell named %s", want.Name).
+		return nil, fault.New(fault.Exists, "the sandbox has a shell named %q", want.Name).
 			WithRemedy("run commands in it, or choose another name")
 	}
 	return all.addLocked(want, false)

@@ -22,7 +22,7 @@ import (
 // Bounds of code.
 const (
 	MaxCode     = kernel.MaxCode // bytes of one cell
-	MaxContexts = 8              // of a sandbox, those that live for one cell included
+	MaxContexts = 32             // of a sandbox, those that live for one cell included
 	MaxQueued   = 64             // cells that wait for one context
 )
 

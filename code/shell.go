@@ -6,6 +6,8 @@ package code
 import (
 	"context"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
@@ -17,8 +19,8 @@ import (
 
 // Bounds of shells.
 const (
-	MaxShells     = 8  // of a sandbox
-	MaxShellName  = 64 // bytes
+	MaxShells     = 64 // of a sandbox
+	MaxShellName  = 64 // characters
 	MaxShellStdin = kernel.MaxStdin
 
 	shellLog       = 8 << 20  // bytes of each stream that wait for a slow follower at least
@@ -28,7 +30,7 @@ const (
 
 // ShellRequest is a shell that is to be made.
 type ShellRequest struct {
-	Name string // of letters, digits, ".", "_" and "-", not the first; empty: one is made up
+	Name string // printable characters but "/", and neither "." nor ".."; empty: one is made up
 	Cwd  string // relative to the workspace; empty: the workspace, or root's home
 	User string // "sandbox" or "root"; empty: sandbox
 	Env  map[string]string
@@ -81,19 +83,17 @@ func (s *Service) checkShell(k *check.Fields, r ShellRequest) (sandbox.Context, 
 
 func checkShellName(k *check.Fields, name string) {
 	if !validShellName(name) {
-		k.Bad("name", "%q is not a valid shell name: 1 to %d letters, digits, dots, dashes and underscores, of which the first is a letter or a digit",
+		k.Bad("name", "%q is not a valid shell name: 1 to %d printable characters without /, and neither . nor .., which paths do not keep",
 			sandbox.Clip(name, 80), MaxShellName)
 	}
 }
 
 func validShellName(name string) bool {
-	if name == "" || len(name) > MaxShellName {
+	if name == "" || name == "." || name == ".." || len(name) > MaxShellName*utf8.UTFMax || utf8.RuneCountInString(name) > MaxShellName {
 		return false
 	}
-	for i := range len(name) {
-		c := name[i]
-		alone := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alone && (i == 0 || c != '.' && c != '_' && c != '-') {
+	for _, c := range name {
+		if c == '/' || c == utf8.RuneError || !unicode.IsPrint(c) {
 			return false
 		}
 	}
@@ -154,7 +154,7 @@ func (s *Service) InterruptShell(ctx context.Context, c access.Caller, ref, name
 	}
 	err = s.InterruptContext(ctx, c, ref, cc.record().ID)
 	if fault.Is(err, fault.State) {
-		return fault.New(fault.State, "no command is running in the shell %s", name)
+		return fault.New(fault.State, "no command is running in the shell %q", name)
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func (s *Service) ShellCommand(ctx context.Context, c access.Caller, ref, name, 
 	}
 	x := cc.command(id)
 	if x == nil {
-		return ShellResult{}, fault.New(fault.NotFound, "the shell %s does not remember a command %q", name, sandbox.Clip(id, 40)).
+		return ShellResult{}, fault.New(fault.NotFound, "the shell %q does not remember a command %q", name, sandbox.Clip(id, 40)).
 			WithRemedy("see the sandbox's activity: how it ended is there, its output is not")
 	}
 	if err := x.Await(ctx, wait); err != nil {

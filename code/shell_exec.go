@@ -136,12 +136,12 @@ func (s *Service) queueShell(ctx context.Context, u *engine.Use, want sandbox.Co
 			return nil, err
 		}
 		if rec := cc.record(); r.User != "" && rec.User != want.User {
-			return nil, fault.InvalidField("user", "is %s, and the shell %s is of %s", want.User, rec.Name, rec.User)
+			return nil, fault.InvalidField("user", "is %s, and the shell %q is of %s", want.User, rec.Name, rec.User)
 		}
 		ok, err := cc.acquire(here)
 		switch {
 		case err != nil && here.Err() != nil && ctx.Err() == nil:
-			return nil, fault.New(fault.State, "the shell %s was busy with other commands for %v; this one was not run", want.Name, r.Wait).
+			return nil, fault.New(fault.State, "the shell %q was busy with other commands for %v; this one was not run", want.Name, r.Wait).
 				WithRemedy("wait longer, interrupt what runs in it, or use another shell")
 		case err != nil:
 			return nil, err

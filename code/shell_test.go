@@ -362,9 +362,38 @@ func TestShell(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("HasAnyPrintableName", func(t *testing.T) {
+		h := started(t)
+		names := []string{"-x", "a b", "ü", "it's \"quoted\" $(id)", "?#%2F", "...", strings.Repeat("語", 64)}
+		for i, name := range names {
+			h.in(name, fmt.Sprint("x=", i))
+		}
+		for i, name := range names {
+			said(t, h.in(name, "echo $x"), fmt.Sprintln(i), 0)
+			if s, err := h.code.Shell(t.Context(), alice, "box", name); err != nil || s.Name != name {
+				t.Errorf("%q: %+v, %v", name, s, err)
+			}
+		}
+	})
+	t.Run("AsManyAsThereMayBeRunAtOnce", func(t *testing.T) {
+		h := started(t)
+		var all sync.WaitGroup
+		for i := range code.MaxShells {
+			all.Go(func() {
+				name := fmt.Sprint("n", i)
+				for j := range 2 {
+					r, err := h.code.ShellExec(context.WithoutCancel(t.Context()), alice, "box", name, engine.ExecRequest{Shell: "x=${x-0}; echo $x; x=1"}, nil)
+					if err != nil || string(r.Stdout) != fmt.Sprintln(j) {
+						t.Errorf("%s: %q, %v", name, r.Stdout, err)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
 	t.Run("ChecksItsFields", func(t *testing.T) {
 		h := started(t)
-		for _, name := range []string{"", ".", "-x", "a/b", "ü", strings.Repeat("x", 65), "a b", "\x1b"} {
+		for _, name := range []string{"", ".", "..", "a/b", strings.Repeat("ü", 65), "a\tb", "\x1b", "a\xffb", "\u202e", "\u00a0"} {
 			_, err := h.code.ShellExec(t.Context(), alice, "box", name, engine.ExecRequest{Shell: "true"}, nil)
 			wantCode(t, err, fault.Invalid)
 			if name != "" {

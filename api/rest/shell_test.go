@@ -6,6 +6,7 @@ package rest_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"strings"
 	"testing"
@@ -92,6 +93,14 @@ func TestShells(t *testing.T) {
 		}
 	})
 	t.Run("RefuseWhatMakesNoSense", func(t *testing.T) {
+		odd := box + "/shells/" + url.PathEscape("it's %2F ü?#")
+		if got := want[v1.ShellExecResult](h, 200, "POST", odd+"/exec", object{"command": "echo odd"}); got.Stdout != "odd\n" || got.Shell.Name != "it's %2F ü?#" {
+			t.Errorf("got %+v", got)
+		}
+		want[v1.Shell](h, 200, "GET", odd, nil)
+		if a := h.do("DELETE", odd, nil); a.StatusCode != 204 {
+			t.Errorf("got %d", a.StatusCode)
+		}
 		for _, c := range []struct {
 			status       int
 			method, path string
@@ -102,9 +111,10 @@ func TestShells(t *testing.T) {
 			{422, "POST", main + "/exec", object{"command": "true", "cwd": "x"}, "cwd"},
 			{422, "POST", main + "/exec", object{"command": "true", "as_user": "bin"}, "as_user"},
 			{422, "POST", main + "/exec", object{"command": "true", "as_user": "root"}, "user"},
-			{422, "POST", box + "/shells/-x/exec", object{"command": "true"}, "name"},
+			{422, "POST", box + "/shells/a%2Fb/exec", object{"command": "true"}, "name"},
+			{422, "POST", box + "/shells/a%07b/exec", object{"command": "true"}, "name"},
 			{422, "POST", box + "/shells", object{"name": ""}, "name"},
-			{422, "POST", box + "/shells", object{"name": "..%2f"}, "name"},
+			{422, "POST", box + "/shells", object{"name": "../x"}, "name"},
 			{409, "POST", box + "/shells", object{"name": "main"}, "main"},
 			{404, "GET", box + "/shells/nope", nil, "nope"},
 			{404, "DELETE", box + "/shells/nope", nil, "nope"},

@@ -27,7 +27,7 @@ type ShellList struct {
 
 // CreateShell asks for a shell.
 type CreateShell struct {
-	Name   *string           `json:"name,omitempty" jsonschema:"1 to 64 letters, digits, dots, dashes and underscores, the first a letter or a digit; the default is one that is made up"`
+	Name   *string           `json:"name,omitempty" jsonschema:"1 to 64 printable characters without /, and neither . nor ..; the default is one that is made up"`
 	Cwd    *string           `json:"cwd,omitempty" jsonschema:"where it starts: absolute, or relative to /workspace; the default is /workspace"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
 	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
