@@ -36,6 +36,30 @@ func (c *Client) Preview(ctx context.Context, ref string, r v1.CreatePreview) (*
 	return p, nil
 }
 
+// CreatePreviewLink makes a link to what a port serves over HTTP that can be listed and revoked.
+func (c *Client) CreatePreviewLink(ctx context.Context, ref string, r v1.CreatePreviewLink) (*v1.PreviewLink, error) {
+	l := new(v1.PreviewLink)
+	if _, err := c.call(ctx, request{method: "POST", path: of(ref, "/preview-links"), body: r}, l); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// PreviewLinks lists a sandbox's links to ports, oldest first.
+func (c *Client) PreviewLinks(ctx context.Context, ref string) ([]v1.PreviewLink, error) {
+	var l v1.PreviewLinkList
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/preview-links")}, &l); err != nil {
+		return nil, err
+	}
+	return l.Items, nil
+}
+
+// RevokePreviewLink ends a link to a port, by its id, with what is open by it.
+func (c *Client) RevokePreviewLink(ctx context.Context, ref, id string) error {
+	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/preview-links/"+seg(id))}, nil)
+	return err
+}
+
 // PortConn is a connection to a TCP port in a sandbox. Read and Write may be called concurrently,
 // and Close at any time.
 type PortConn struct {

@@ -104,6 +104,15 @@ func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) er
 	return e.Service.ReachPreview(ctx, c, id)
 }
 
+func (e byLink) AdmitLink(ctx context.Context, id string) (g preview.Grant, valid context.Context, release func(), err error) {
+	l, valid, release, err := e.Service.AdmitLink(ctx, id)
+	if err != nil {
+		return g, nil, nil, err
+	}
+	guard.Proven(ctx)
+	return preview.Grant{Project: l.Project, Sandbox: string(l.Sandbox), Port: l.Port, Expires: l.ExpiresAt, Link: l.ID}, valid, release, nil
+}
+
 // artifactsByLink is the same for the runs whose artifacts are requested.
 type artifactsByLink struct{ *runs.Runner }
 

@@ -30,7 +30,7 @@ type PromoteRequest struct {
 const promoteBound = snapshotBound + deleteBound
 
 // Promote has a fork take the place of the sandbox that it was forked from, in one commit: the parent's key, labels,
-// clocks, volumes and snapshots are the fork's from then on, and what the parent's disk was is a snapshot more of it. The
+// clocks, volumes, snapshots and links to ports are the fork's from then on, and what the parent's disk was is a snapshot more of it. The
 // parent is then deleted; its commands end with the cause stopped. The fork's processes go on.
 //
 // Who calls by the parent's key meanwhile waits, and gets the fork; what was begun before is the parent's, whose
@@ -262,6 +262,9 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 			return err
 		}
 		if err := more(tx); err != nil {
+			return err
+		}
+		if err := tx.PreviewLinks().Move(p.ID, f.ID); err != nil {
 			return err
 		}
 		if err := tx.Snapshots().Move(p.ID, f.ID); err != nil {

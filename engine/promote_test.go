@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
@@ -85,7 +86,29 @@ func (h *house) tookPlace(parent, fork *sandbox.Sandbox) {
 func TestPromote(t *testing.T) {
 	h, parent, fork := openForked(t)
 	h.snapshot("box", "older")
+	of := make(map[string]*ports.Link)
+	for _, ref := range []string{"box", "fork"} {
+		l, err := h.ports.CreateLink(t.Context(), alice, ref, 8000, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of[ref] = l
+		if all, err := h.ports.Links(t.Context(), alice, ref); err != nil || len(all) != 1 || all[0].ID != l.ID {
+			t.Errorf("before it %s has the links %+v, %v", ref, all, err)
+		}
+	}
 	got := h.promote("fork")
+	for ref, was := range of {
+		l, _, release, err := h.ports.AdmitLink(t.Context(), was.ID)
+		if err != nil {
+			t.Errorf("the link of %s: %v", ref, err)
+			continue
+		}
+		release()
+		if l.Sandbox != fork.ID || l.Port != 8000 {
+			t.Errorf("the link of %s is %+v", ref, l)
+		}
+	}
 	if got.ID != fork.ID || got.Key != "box" || got.State != sandbox.Running {
 		t.Errorf("got %+v", got)
 	}

@@ -75,9 +75,16 @@ func (v *Visit) Record(ctx context.Context, ev *sandbox.Event) error {
 }
 
 // Change commits a change of the sandbox's record, which gets a copy of it and replaces what it points to, with its
-// event.
-func (v *Visit) Change(ctx context.Context, change func(*sandbox.Sandbox), ev *sandbox.Event) error {
-	return v.e.commit(ctx, v.b, change, ev)
+// event, and with what more does, which may be nil.
+func (v *Visit) Change(ctx context.Context, change func(*sandbox.Sandbox), more func(store.Tx) error, ev *sandbox.Event) error {
+	return v.e.commitWith(ctx, v.b, change, func(tx store.Tx) error {
+		if more != nil {
+			if err := more(tx); err != nil {
+				return err
+			}
+		}
+		return tx.Events().Append(ev)
+	}, ev)
 }
 
 // RecordFirst commits an event unless there is one of its type and ProcessID.

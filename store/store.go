@@ -36,6 +36,7 @@ type Tx interface {
 	Secrets() Secrets
 	Requests() Requests
 	NetworkRequests() NetworkRequests
+	PreviewLinks() PreviewLinks
 	Skills() Skills
 	Templates() Templates
 	Pools() Pools

@@ -117,10 +117,11 @@ func owned(t *testing.T, red *house) map[string]string {
 		t.Fatalf("the request for a network is %+v", request)
 	}
 	skill := want[v1.Skill](red, 201, "POST", "/v1/skills", object{"name": "notes", "description": "Notes of red's.", "skill_md_content": "# How\n"})
+	link := want[v1.PreviewLink](red, 201, "POST", at+"/preview-links", object{"port": 8000})
 	token := want[v1.CreatedToken](red, 201, "POST", "/v1/tokens", object{"name": "desk"})
 	return map[string]string{
 		"id": box.ID, "pid": process.ProcessID, "name": "main", "secret": "TOKEN", "run": run.RunID, "snapshot": snapshot.ID, "volume": volume.ID,
-		"template": template.ID, "skill": skill.ID, "path": "keep.txt", "port": "8000", "request": request.ID, "cid": "of-red", "user_id": "red",
+		"template": template.ID, "skill": skill.ID, "path": "keep.txt", "port": "8000", "link": link.ID, "request": request.ID, "cid": "of-red", "user_id": "red",
 		"/tokens/{id}": token.ID, "/projects/{name}": "red", "/secrets/{secret}": "KEY",
 	}
 }

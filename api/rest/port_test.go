@@ -28,6 +28,12 @@ func (links) Token(p ports.Preview) string {
 	return fmt.Sprintf("token+of %s %d", p.Project, p.Port)
 }
 
+func (links) HostToken(id string) string { return "token-of-" + id }
+
+func (links) LinkAddress(_ *http.Request, token string, port int) string {
+	return fmt.Sprintf("http://%d-%s.test/", port, token)
+}
+
 func (links) Addresses(r *http.Request, id string, port int) (address, path string) {
 	return fmt.Sprintf("http://%d-%s.test/", port, id), "http://" + r.Host + "/preview/"
 }

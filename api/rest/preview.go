@@ -22,6 +22,10 @@ type Previews interface {
 	// Addresses returns a preview's addresses as the sender of r reaches them: the one to
 	// show, and the one by path.
 	Addresses(r *http.Request, id string, port int) (address, path string)
+	// HostToken returns the token of a link that is on record, and LinkAddress the address of a preview by it;
+	// "" where the sender of r reaches none.
+	HostToken(id string) string
+	LinkAddress(r *http.Request, token string, port int) string
 }
 
 type createPreview struct {

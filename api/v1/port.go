@@ -41,6 +41,29 @@ type Preview struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
+// CreatePreviewLink asks for a link to a port that can be listed and revoked.
+type CreatePreviewLink struct {
+	Port           int    `json:"port" jsonschema:"1 to 65535; nothing needs to listen there yet"`
+	ExpiresSeconds *int64 `json:"expires_seconds,omitempty" jsonschema:"how long it is good, 1 to 31622400; the default is until it is revoked or the sandbox is deleted"`
+}
+
+// PreviewLink is a link to a port that is on record: anyone who has it sees what the program there serves.
+type PreviewLink struct {
+	ID        string     `json:"id" jsonschema:"names the link in the sandbox's activity, and revokes it"`
+	SandboxID string     `json:"sandbox_id"`
+	Port      int        `json:"port"`
+	URL       string     `json:"url,omitempty" jsonschema:"to open; missing where the client that asks reaches no host of previews"`
+	Token     string     `json:"token" jsonschema:"40 lower-case letters and digits: the host is the port, a dash and this, below the domain of previews"`
+	CreatedAt time.Time  `json:"created_at"`
+	CreatedBy string     `json:"created_by" jsonschema:"as events call them"`
+	ExpiresAt *time.Time `json:"expires_at" jsonschema:"null: until it is revoked or the sandbox is deleted"`
+}
+
+// PreviewLinkList is the links of a sandbox, oldest first; those that have expired are left out.
+type PreviewLinkList struct {
+	Items []PreviewLink `json:"items"`
+}
+
 // PortControl is a text message on the WebSocket of a connection to a port; binary messages are
 // its bytes, both ways. Either side sends End when it sends nothing more; the server sends Error
 // once, last.

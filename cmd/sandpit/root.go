@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/mcp"
 	"sandpit.dev/cmd/sandpit/internal/network"
 	"sandpit.dev/cmd/sandpit/internal/place"
+	"sandpit.dev/cmd/sandpit/internal/previewlinks"
 	"sandpit.dev/cmd/sandpit/internal/projects"
 	"sandpit.dev/cmd/sandpit/internal/server"
 	"sandpit.dev/cmd/sandpit/internal/settings"
@@ -94,7 +95,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 	}
 	add(groupSandbox,
 		newRun(a), newRuns(a), newCreate(a), newLs(a), newInspect(a), newExec(a), newCode(a), newContext(a), newPs(a), newLogs(a), newAttach(a), newWait(a), newKill(a), newShell(a), copying.New(a), filecmd.New(fileCommands(a)), newGit(a),
-		newPorts(a), newPreview(a), newOpen(a), newForward(a),
+		newPorts(a), newPreview(a), previewlinks.New(a), newOpen(a), newForward(a),
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), network.New(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newPromote(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
 	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))

@@ -29,6 +29,7 @@ const (
 // Service is the verbs. All its methods are safe for concurrent use.
 type Service struct {
 	engine *engine.Engine
+	links  heldLinks
 
 	mu    sync.Mutex
 	conns map[sandbox.ID]int // that are open

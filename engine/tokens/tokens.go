@@ -130,7 +130,7 @@ func (s *Service[Secret]) Rotate(ctx context.Context, c access.Caller, ref strin
 	if err != nil {
 		return err
 	}
-	err = v.Change(ctx, func(s *sandbox.Sandbox) { s.TokenRound++ }, ev)
+	err = v.Change(ctx, func(s *sandbox.Sandbox) { s.TokenRound++ }, nil, ev)
 	s.signer.EndSandbox(ev.Sandbox) // also after an error: a commit whose answer was lost may have happened
 	return err
 }

@@ -148,7 +148,7 @@ var rules = []rule{
 	{"engine/volume", []string{"fault", "sandbox", "runtime", "store", "engine/core", "engine/check"}, "volumes are kept the same whatever verb they are for"},
 	{"engine/update", []string{"fault", "sandbox", "engine/check", "engine/secrets", "engine/volume"}, "what shall change is right or wrong before anything is changed"},
 	{"engine/pausing", nil, "a clock of pauses knows no sandbox"},
-	{"engine/ports", []string{"fault", "sandbox", "access", "agent", "engine", "engine/check"}, "ports stand above the engine, which does not know them; they know no coat"},
+	{"engine/ports", []string{"fault", "sandbox", "access", "agent", "engine", "engine/check", "store"}, "ports stand above the engine, which does not know them; they know no coat"},
 	{"engine/defaults", []string{"fault", "sandbox", "image", "network/permit"}, "what requests get that name nothing is the same for every verb; it knows none"},
 	{"engine/core", []string{"fault", "sandbox", "access", "runtime", "store", "image", "engine/hold", "engine/metrics"}, "the parts of the engine share it, and it knows none of them"},
 	{"git", []string{"fault", "sandbox", "access", "agent/wire", "engine", "engine/check", "engine/core"}, "git's commands stand above the engine, which does not know them; they know no coat"},

@@ -25,6 +25,9 @@ func (p *Proxy) modify(resp *http.Response) error {
 		h.Del("Service-Worker-Allowed")
 	}
 	setCookies(h, ps.at)
+	if ps.v.how == byName {
+		hideName(h)
+	}
 	if ps.v.how == byCookie {
 		isolate(h, ps.v.unnamed(resp.Request))
 	}
@@ -34,6 +37,15 @@ func (p *Proxy) modify(resp *http.Response) error {
 		}
 	}
 	return nil
+}
+
+// hideName keeps pages whose host is the right to see them from naming it to others: browsers send a page's host along
+// with what it asks of elsewhere, unless the page says otherwise.
+func hideName(h http.Header) {
+	policies := strings.Split(strings.Join(h["Referrer-Policy"], ","), ",")
+	if !strings.EqualFold(strings.TrimSpace(policies[len(policies)-1]), "no-referrer") { // the last one holds
+		h.Set("Referrer-Policy", "same-origin")
+	}
 }
 
 // isolate keeps an answer that a cookie opened from pages of other origins. Where the browser

@@ -15,21 +15,26 @@ func FuzzPlaces(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	nowhere, err := NewLinks(make([]byte, KeySize), "")
+	if err != nil {
+		f.Fatal(err)
+	}
 	now := time.Unix(1_800_000_000, 0)
 	right := Grant{Project: "default", Sandbox: "abcdefgh12345678", Port: 8000, Expires: now.Add(time.Hour), Link: "l"}
 	made := links.Token(right)
 	f.Add(Root+"abcdefgh12345678/8000/x", "8000-abcdefgh12345678.preview.example:443", made)
 	f.Add(Root+"%2e%2e/08000//", "8000-a.b.preview.example", strings.Replace(made, ".8000.", ".9000.", 1))
+	f.Add(Root, "8000-"+links.HostToken("abcdefgh12345678")+".preview.example", "spp_l")
 	f.Add(Root, "-.preview.example", "spp_l......")
 	f.Fuzz(func(t *testing.T, path, host, token string) {
 		p, rest, err := byPath(path)
 		if err == nil && (p.prefix+rest != path || p.port < 1 || p.port > 65535) {
 			t.Errorf("%q is %+v and %q", path, p, rest)
 		}
-		if p, ours, err := byHost(host, "preview.example"); err == nil && ours && (p.port < 1 || p.port > 65535 || p.prefix != "") {
+		if p, ours, err := links.byHost(host); err == nil && ours && (p.port < 1 || p.port > 65535 || p.prefix != "" || p.link != "" && p.link != "abcdefgh12345678") {
 			t.Errorf("%q is %+v", host, p)
 		}
-		if _, ours, _ := byHost(host, ""); ours {
+		if _, ours, _ := nowhere.byHost(host); ours {
 			t.Errorf("%q is a preview where there are none", host)
 		}
 		for _, kind := range []string{ofLink, ofCookie} {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,9 @@ type house struct {
 	dials   int
 	valid   context.Context // of all tokens
 	inside  string          // where what listens is
+
+	granted map[string]preview.Grant // of links that are on record
+	revoked map[string]context.CancelFunc
 }
 
 // ReachPreview, PreviewOpened and Check are what the proxy asks.
@@ -70,6 +74,40 @@ func (h *house) PreviewOpened(_ context.Context, _ access.Caller, _, link string
 	defer h.mu.Unlock()
 	h.opened = append(h.opened, link)
 	return nil
+}
+
+func (h *house) AdmitLink(_ context.Context, id string) (preview.Grant, context.Context, func(), error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	g, ok := h.granted[id]
+	if !ok {
+		return g, nil, nil, fault.New(fault.Unauthenticated, "the link is not valid, or no more")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if h.revoked == nil {
+		h.revoked = make(map[string]context.CancelFunc)
+	}
+	h.revoked[id] = cancel
+	return g, ctx, cancel, nil
+}
+
+// grant puts a link on record, and returns its host.
+func (h *house) grant(id string, g preview.Grant) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.granted == nil {
+		h.granted = make(map[string]preview.Grant)
+	}
+	g.Link = id
+	h.granted[id] = g
+	return strconv.Itoa(g.Port) + "-" + h.links.HostToken(id) + ".localhost"
+}
+
+func (h *house) revoke(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.granted, id)
+	h.revoked[id]()
 }
 
 func (h *house) Admit(ctx context.Context, token string) (access.Caller, context.Context, func(), error) {

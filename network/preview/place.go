@@ -24,13 +24,22 @@ func IsPath(escaped string) bool { return strings.HasPrefix(escaped, Root) }
 type place struct {
 	sandbox string
 	port    int
+	link    string // by the host of a link that is on record: its id, with which sandbox is not known; else ""
 	prefix  string // by path: what stands before the program's own, without a slash at its end; else ""
 }
 
-func newPlace(id, port string) (place, error) {
+func portOf(port string) (int, error) {
 	n, err := strconv.Atoi(port)
 	if err != nil || n < 1 || n > 65535 || strconv.Itoa(n) != port {
-		return place{}, fault.New(fault.NotFound, "there is no port %q; ports are 1 to 65535", sandbox.Clip(port, 40))
+		return 0, fault.New(fault.NotFound, "there is no port %q; ports are 1 to 65535", sandbox.Clip(port, 40))
+	}
+	return n, nil
+}
+
+func newPlace(id, port string) (place, error) {
+	n, err := portOf(port)
+	if err != nil {
+		return place{}, err
 	}
 	if !sandbox.ValidID(id) {
 		return place{}, fault.New(fault.NotFound, "there is no sandbox with the id %q", sandbox.Clip(id, 80)).
@@ -64,7 +73,8 @@ var looksLikePreview = regexp.MustCompile(`^[0-9]+-`)
 
 // byHost reads a Host header. ours reports whether it names a preview; err, that the preview
 // cannot exist.
-func byHost(hostport, domain string) (p place, ours bool, err error) {
+func (l *Links) byHost(hostport string) (p place, ours bool, err error) {
+	domain := l.domain
 	if domain == "" {
 		return p, false, nil
 	}
@@ -79,6 +89,13 @@ func byHost(hostport, domain string) (p place, ours bool, err error) {
 		}
 	}
 	number, id, _ := strings.Cut(label, "-")
+	if len(id) == hostTokenLen {
+		p.link, err = l.readHost(id)
+		if err == nil {
+			p.port, err = portOf(number)
+		}
+		return p, true, err
+	}
 	p, err = newPlace(id, number)
 	return p, true, err
 }

@@ -26,6 +26,9 @@ type Sandboxes interface {
 	ReachPreview(ctx context.Context, c access.Caller, id string) error
 	// PreviewOpened is called when a link is followed. It may be called again for the same link.
 	PreviewOpened(ctx context.Context, c access.Caller, id, link string, port int) error
+	// AdmitLink returns what a link that is on record grants, and a context that ends when it is revoked. The
+	// proxy calls release at the end of the request. One that is good no more is fault.Unauthenticated.
+	AdmitLink(ctx context.Context, link string) (g Grant, valid context.Context, release func(), err error)
 }
 
 // Tokens turns a token of the API into a caller; an invalid one is fault.Unauthenticated.
@@ -128,7 +131,7 @@ func (p *Proxy) Close() { p.transport.CloseIdleConnections() }
 // IsHost reports whether a Host header names a preview, whether or not it exists. Only the proxy
 // may answer there.
 func (p *Proxy) IsHost(hostport string) bool {
-	_, ours, _ := byHost(hostport, p.links.domain)
+	_, ours, _ := p.links.byHost(hostport)
 	return ours
 }
 
@@ -136,7 +139,7 @@ func (p *Proxy) IsHost(hostport string) bool {
 // which the caller has checked. It must see paths as they were sent.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest := r.URL.EscapedPath()
-	at, ours, err := byHost(r.Host, p.links.domain)
+	at, ours, err := p.links.byHost(r.Host)
 	if !ours {
 		at, rest, err = byPath(rest)
 	}
@@ -166,7 +169,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 			return p.redirect(w, r, r.Host, at.prefix+"/", r.URL.RawQuery)
 		}
 	}
-	v, err := p.authenticate(r, at)
+	v, valid, release, err := p.visitorOf(r, &at)
+	defer release()
 	if err != nil {
 		if v.guess && p.guessed != nil && fault.Is(err, fault.Unauthenticated) {
 			err = p.guessed(w, r, err)
@@ -193,7 +197,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	defer s.done()
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passKey{}, &pass{at: at, rest: rest, v: v}))
 	defer cancel()
-	if v.grant.Link != "" || v.how == byCookie { // what streams or is upgraded ends with the right to it
+	defer context.AfterFunc(valid, cancel)()
+	if !v.grant.Expires.IsZero() { // what streams or is upgraded ends with the right to it
 		over := time.AfterFunc(v.grant.Expires.Sub(p.now()), cancel)
 		defer over.Stop()
 	}

@@ -38,6 +38,7 @@ const (
 	byQuery means = iota
 	byHeader
 	byBearer
+	byName   // the host itself is a link's
 	byCookie // a browser sends it by itself, whatever page made the request
 )
 
@@ -87,6 +88,31 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 			WithRemedy("open it by a link that sandpit preview %s %d prints, or send the header %s", at.sandbox, at.port, headerName)
 	}
 	return visitor{guess: guess}, first
+}
+
+// visitorOf is authenticate for every kind of host. Of that of a link which is on record it says in at what sandbox it
+// is for. valid ends when that link is revoked; release is to be called in any case.
+func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, valid context.Context, release func(), err error) {
+	valid, release = context.Background(), func() {}
+	if at.link == "" {
+		v, err = p.authenticate(r, *at)
+		return v, valid, release, err
+	}
+	g, valid, end, err := p.sandboxes.AdmitLink(r.Context(), at.link)
+	if err != nil {
+		return v, context.Background(), release, err
+	}
+	if g.Port != at.port {
+		return v, valid, end, fault.New(fault.Unauthenticated, "the link is for another preview").WithRemedy("ask whoever gave you the link for a new one")
+	}
+	at.sandbox = g.Sandbox
+	c := access.Caller{Project: g.Project, Actor: linkActor, Via: via, Scopes: []access.Scope{access.SandboxesWrite}}
+	v = visitor{caller: c, grant: g, how: byName}
+	if token := bearerToken(r); token != "" { // a token of ours is not for the program to see
+		_, err := p.tokens.Check(r.Context(), token)
+		v.bearer = !fault.Is(err, fault.Unauthenticated)
+	}
+	return v, valid, end, nil
 }
 
 // admit checks one credential.

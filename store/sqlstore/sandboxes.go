@@ -277,6 +277,9 @@ func (q sandboxes) Delete(id sandbox.ID) error {
 	if err == nil {
 		_, err = q.tx.exec(dropNetworkRequests, string(id))
 	}
+	if err == nil {
+		_, err = q.tx.exec(dropPreviewLinks, string(id))
+	}
 	if err == nil && mounted != noMounts {
 		_, err = q.tx.exec(deleteMounts, string(id))
 	}

@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"Audit", auditRows},
 		{"AuditRetention", auditRetention},
 		{"NetworkRequests", networkRequestRecords},
+		{"PreviewLinks", previewLinkRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},
 		{"Requests", requestRecords},

@@ -1,0 +1,111 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package previewlinks has the commands about links to ports that can be listed and revoked.
+package previewlinks
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/cmd/sandpit/internal/app"
+	"sandpit.dev/cmd/sandpit/internal/exit"
+	"sandpit.dev/cmd/sandpit/internal/flags"
+	"sandpit.dev/cmd/sandpit/internal/output"
+)
+
+// New returns the group of commands.
+func New(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "link",
+		Short: "Make, list and revoke links to ports of a sandbox",
+		Long: `Make, list and revoke links to what ports of a sandbox serve over HTTP. Whoever has such a link can open it until it is
+revoked or expires, or the sandbox is deleted. sandpit preview makes links of which nothing is kept, and which cannot be revoked.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: app.Group,
+	}
+	c.AddCommand(newCreate(a), newLs(a), newRm(a))
+	return c
+}
+
+func newCreate(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "create [flags] SANDBOX PORT",
+		Short:             "Make a link to a port and print it",
+		Example:           "  sandpit link create web 8000 --expires 30d",
+		Args:              app.Takes(2, 2),
+		ValidArgsFunction: a.CompletePort,
+	}
+	var expires flags.Period
+	c.Flags().Var(&expires, "expires", "how long it is good (default: until it is revoked)")
+	out := output.FormatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		port, err := strconv.Atoi(args[1])
+		if err != nil {
+			return exit.Misuse(c, "%q is not a port", args[1])
+		}
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		l, err := cl.CreatePreviewLink(c.Context(), args[0], v1.CreatePreviewLink{Port: port, ExpiresSeconds: expires.Seconds()})
+		if err != nil {
+			return err
+		}
+		if out.IsData() {
+			return output.Data(a.Stdout, *out, l)
+		}
+		_, err = fmt.Fprintln(a.Stdout, l.URL)
+		return err
+	}
+	return c
+}
+
+func newLs(a *app.App) *cobra.Command {
+	c := &cobra.Command{Use: "ls [flags] SANDBOX", Aliases: []string{"list"}, Short: "List links to ports", Args: app.Takes(1, 1), ValidArgsFunction: a.CompleteAll}
+	how := output.ListFlags(c, "ids only")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		all, err := cl.PreviewLinks(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return output.List(a.Stdout, how, all, func(l v1.PreviewLink) string { return l.ID }, output.Columns[v1.PreviewLink]{
+			Head: []string{"ID", "PORT", "BY", "CREATED", "EXPIRES", "URL"},
+			Row: func(l v1.PreviewLink, now time.Time) []string {
+				expires := "never"
+				if l.ExpiresAt != nil {
+					expires = output.Ago(now, l.ExpiresAt)
+				}
+				return []string{l.ID, strconv.Itoa(l.Port), l.CreatedBy, output.Ago(now, &l.CreatedAt), expires, l.URL}
+			},
+			Called: func(l v1.PreviewLink) string { return l.ID },
+		})
+	}
+	return c
+}
+
+func newRm(a *app.App) *cobra.Command {
+	c := &cobra.Command{Use: "rm SANDBOX LINK...", Aliases: []string{"revoke"}, Short: "Revoke links to ports, by their ids, with what is open by them", Args: app.Takes(2, -1), ValidArgsFunction: a.CompleteAll}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		for _, id := range args[1:] {
+			if err := cl.RevokePreviewLink(c.Context(), args[0], id); err != nil {
+				return err
+			}
+			fmt.Fprintln(a.Stdout, output.Printable(id))
+		}
+		return nil
+	}
+	return c
+}
