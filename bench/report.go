@@ -61,6 +61,7 @@ type Report struct {
 	Burst        *Burst      `json:"burst"`
 	Throughput   *Throughput `json:"throughput"`
 	Transfer     *Transfer   `json:"transfer"`
+	Wires        *Wires      `json:"wires"`
 	Inside       *Inside     `json:"inside"`
 	Density      *Density    `json:"density"`
 	Records      *Records    `json:"records"`
@@ -80,7 +81,7 @@ type noun interface {
 
 // nouns are in the order in which they are told.
 func (r *Report) nouns() []noun {
-	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
+	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Wires, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
 }
 
 // conceal takes the path of the private directory out of what was said: it is gone, and

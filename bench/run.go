@@ -85,6 +85,10 @@ var parts = []part{
 		}
 		return s.us.listing(ctx, s.server, max(5, s.o.pairs()/20), s.out.Transfer)
 	}},
+	{"wires", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Wires, err = s.wires(ctx, s.o.pairs())
+		return err
+	}},
 	{"inside", false, func(ctx context.Context, s *session) (err error) {
 		s.out.Inside, err = s.inside(ctx)
 		return err
