@@ -58,7 +58,6 @@ type plan struct {
 	dir         int
 	files       [3]int
 	terminal    bool
-	alone       bool
 	cred        *syscall.Credential
 	ambient     []uintptr
 	kill        sigevent
@@ -107,7 +106,7 @@ func (c *Command) clone() (pid, pidfd int, err error) {
 // plan prepares what the child needs. undo comes when it was made.
 func (c *Command) plan() (p *plan, undo func(), err error) {
 	p = &plan{
-		dir: c.Dir, files: c.Files, terminal: c.Terminal, alone: c.Alone, cred: c.Credential, ambient: c.AmbientCaps,
+		dir: c.Dir, files: c.Files, terminal: c.Terminal, cred: c.Credential, ambient: c.AmbientCaps,
 		kill:  sigevent{signo: int32(unix.SIGKILL)},
 		when:  timespecs{first: Patience},
 		head:  unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3},
@@ -226,7 +225,8 @@ func (p *plan) exec() {
 	if p.fail(syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&p.unmask)), 0, 8, 0, 0)) {
 		return
 	}
-	if p.alone && p.fail(syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, 0)) {
+	// execve would close them, too, but looks the program up before: no path may lead through what is ours.
+	if p.fail(syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 3, ^uintptr(0)>>32, 0)) {
 		return
 	}
 	p.fail(syscall.RawSyscall(unix.SYS_EXECVE, uintptr(unsafe.Pointer(p.program)),

@@ -29,8 +29,8 @@ type Command struct {
 	// Credential is what it takes on; nil: it keeps the thread's.
 	Credential *syscall.Credential
 	OpenFiles  uint32 // its RLIMIT_NOFILE; 0: the caller's
-	// Alone: the child has no descriptor but Files when its program is looked up, so that no path leads through ours:
-	// for programs that untrusted code names. It is ENOSYS where [MayBeAlone] is false, or the kernel makes it so.
+	// Alone: it is ENOSYS unless the child has no descriptor but Files when its program is looked up, so that no path
+	// leads through ours. Without it that is so wherever [MayBeAlone] is true and the kernel has clone3.
 	Alone bool
 	// AmbientCaps are kept over the change of credentials and the execve.
 	AmbientCaps []uintptr

@@ -86,6 +86,9 @@ func TestAllWaysStartTheSame(t *testing.T) {
 	}
 	defer func() { _ = unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil) }()
 
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil { // what the test was given
+		t.Fatal(err)
+	}
 	const report = `pwd; echo "$0 $1"; ls -l /proc/self/fd | wc -l; echo "session $(($(cut -d' ' -f6 /proc/$$/stat) - $$))"
 		grep -E '^(Sig(Ign|Cgt)|Uid|Gid|Groups|Cap(Inh|Prm|Eff|Amb)|NoNewPrivs)' /proc/$$/status; env | sort`
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -297,5 +300,30 @@ func BenchmarkStart(b *testing.B) {
 				b.StartTimer()
 			}
 		})
+	}
+}
+
+// A program is looked up with no descriptor of ours: a path through one would lead to wherever we have opened something.
+func TestNoProgramIsReachedThroughOurDescriptors(t *testing.T) {
+	if !MayBeAlone {
+		t.Skip("the clone that closes them before is written for amd64 alone")
+	}
+	dir, err := unix.Open("/bin", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(dir)
+	file, err := unix.Open("/bin/true", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(file)
+	for _, program := range []string{"/proc/self/fd/" + strconv.Itoa(dir) + "/true", "/proc/self/fd/" + strconv.Itoa(file), "/dev/fd/" + strconv.Itoa(file)} {
+		if _, _, err := run(t, (*Command).clone, "/", Command{Program: program, Argv: []string{"true"}}); err != unix.ENOENT {
+			t.Errorf("%s: %v, want ENOENT", program, err)
+		}
+	}
+	if _, ws, err := run(t, (*Command).clone, "/", Command{Program: "/bin/true", Argv: []string{"true"}}); err != nil || ws.ExitStatus() != 0 {
+		t.Errorf("/bin/true: %v, %v", ws, err)
 	}
 }
