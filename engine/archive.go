@@ -92,8 +92,8 @@ func (e *Engine) unarchive(ctx context.Context, b held, who core.Actor) error {
 	return e.start(ctx, b, who)
 }
 
-// settleArchive reconciles a sandbox that is Archiving or Unarchiving.
-func (e *Engine) settleArchive(ctx context.Context, b held, why string) error {
+// reconcileArchive reconciles a sandbox that is Archiving or Unarchiving.
+func (e *Engine) reconcileArchive(ctx context.Context, b held, why string) error {
 	if err := e.archived.Reconcile(ctx, b.record.Load(), why, e.archiveCommit(b)); err != nil {
 		return e.notReconciled(b.entry, err)
 	}

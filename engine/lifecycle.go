@@ -85,7 +85,7 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 	case s.State == sandbox.Archived:
 		return e.unarchive(ctx, b, who)
 	case s.State == sandbox.Failed:
-		return notUp(s) // settling it has looked whether what it misses is there again
+		return notUp(s) // reconciling it has looked whether what it misses is there again
 	}
 	inst, img, err := e.parts(ctx, s)
 	if missing, ok := errors.AsType[*missing](err); ok {

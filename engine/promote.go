@@ -149,7 +149,7 @@ func (x *promotion) run(ctx context.Context) error {
 		return err
 	}
 	e.core.Checkpoint("promote.outcome")
-	x.settle(ctx)
+	x.refit(ctx)
 	if err := e.removeWithdrawn(ctx, parent, x.l, x.was, x.who); err != nil { // its place is taken; the clock goes on with it
 		e.core.Log.Error("a sandbox whose fork took its place cannot be deleted now; it is tried again", "sandbox", parent.id, "error", err)
 	}
@@ -286,8 +286,8 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 	return nil
 }
 
-// settle has what is up of the fork follow its record.
-func (x *promotion) settle(ctx context.Context) {
+// refit has what is up of the fork follow its record.
+func (x *promotion) refit(ctx context.Context) {
 	if l := x.fork.standing(); l != nil {
 		if err := l.setHostname(ctx, x.fork.record.Load()); err != nil {
 			x.e.core.Log.Warn("the host name of a sandbox cannot be set now; it is tried again", "sandbox", x.fork.id, "error", err)

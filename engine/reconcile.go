@@ -64,7 +64,7 @@ func (e *Engine) reconcileState(ctx context.Context, b held, why string) error {
 			return ev
 		})
 	case sandbox.Archiving, sandbox.Unarchiving:
-		return e.settleArchive(ctx, b, why)
+		return e.reconcileArchive(ctx, b, why)
 	case sandbox.Stopping:
 		return e.finishStop(ctx, b, why)
 	case sandbox.Restoring:

@@ -136,7 +136,7 @@ func (e *Engine) repairOne(ctx context.Context, id sandbox.ID) error {
 	if b.record.Load() == nil {
 		return nil
 	}
-	e.core.Checkpoint("repair.settled")
+	e.core.Checkpoint("repair.reconciled")
 	e.plan(b)
 	if l := b.up(); l != nil && l.unheard.Load() {
 		e.retain(b)

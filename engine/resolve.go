@@ -194,7 +194,7 @@ func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
 		err = e.reconcileInstance(ctx, b, finishedLater)
 	}
 	if s := b.record.Load(); err != nil && ctx.Err() == nil && s != nil && !b.uncertain() && s.State.CanBecome(sandbox.Deleting) {
-		e.core.Log.Warn("a sandbox is deleted that could not be settled", "sandbox", b.id, "state", s.State, "error", err)
+		e.core.Log.Warn("a sandbox is deleted that could not be reconciled", "sandbox", b.id, "state", s.State, "error", err)
 		return b, nil
 	}
 	return b.unless(err)

@@ -201,7 +201,7 @@ func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 		s.Restore, s.Parent, s.Skills = "", x.to, nil
 	}, ev)
 	if err != nil {
-		return x.unfinished(err) // settling takes it down
+		return x.unfinished(err) // reconciling takes it down
 	}
 	e.core.Holds.Unpin(b.id)
 	e.core.Checkpoint("rollback.outcome")
@@ -281,7 +281,7 @@ func (x *exchange) undo(ctx context.Context, err error) error {
 	return err
 }
 
-// unfinished leaves the rest to settling.
+// unfinished leaves the rest to reconciling.
 func (x *exchange) unfinished(err error) error {
 	x.e.later(x.b.entry)
 	return fault.Wrap(fault.Unavailable, err, "the sandbox %s cannot be rolled back now", x.b.id).

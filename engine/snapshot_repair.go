@@ -59,7 +59,7 @@ func (e *Engine) expireKept(ctx context.Context, id sandbox.ID) {
 		err = e.volumes.Reconcile(wctx, id)
 	}
 	if err != nil {
-		e.core.Log.Error("a snapshot or a volume that was begun or deleted cannot be settled now; it is tried again", "id", id, "error", err)
+		e.core.Log.Error("a snapshot or a volume that was begun or deleted cannot be reconciled now; it is tried again", "id", id, "error", err)
 		e.retry(id)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -169,20 +170,11 @@ func (a App) one(f *v1.FileInfo) error {
 		}
 		fmt.Fprintf(&b, "leads to %s: %s\n", output.Printable(f.Target), kind)
 	}
-	for _, key := range sorted(f.Attributes) {
+	for _, key := range slices.Sorted(maps.Keys(f.Attributes)) {
 		fmt.Fprintf(&b, "attribute %s=%s\n", output.Printable(key), output.Printable(f.Attributes[key]))
 	}
 	_, err := io.WriteString(a.Out, b.String()) // whose parts are printable
 	return err
-}
-
-func sorted(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (a App) change() *cobra.Command {
