@@ -36,6 +36,24 @@ func (c *Client) Preview(ctx context.Context, ref string, r v1.CreatePreview) (*
 	return p, nil
 }
 
+// Previews says who may see what programs in a sandbox serve, and what Host they see.
+func (c *Client) Previews(ctx context.Context, ref string) (*v1.Previews, error) {
+	p := new(v1.Previews)
+	if _, err := c.call(ctx, request{method: "GET", path: of(ref, "/previews")}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// UpdatePreviews changes it; what is left out stays.
+func (c *Client) UpdatePreviews(ctx context.Context, ref string, r v1.UpdatePreviews) (*v1.Previews, error) {
+	p := new(v1.Previews)
+	if _, err := c.call(ctx, request{method: "PATCH", path: of(ref, "/previews"), body: r}, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
 // CreatePreviewLink makes a link to what a port serves over HTTP that can be listed and revoked.
 func (c *Client) CreatePreviewLink(ctx context.Context, ref string, r v1.CreatePreviewLink) (*v1.PreviewLink, error) {
 	l := new(v1.PreviewLink)

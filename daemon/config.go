@@ -177,6 +177,9 @@ type PreviewConfig struct {
 	// Domain is the domain below which each preview has its own host name, {port}-{id}.Domain;
 	// these names have to lead to the server. "": previews are reached by path alone.
 	Domain string `yaml:"domain"`
+	// Max says who may see previews at most: private (whoever has a token or a link), or public, where a sandbox's
+	// owner can have all or some ports shown to everyone.
+	Max string `yaml:"max"`
 }
 
 // PoolConfig is a pool: sandboxes that run before they are asked for. See [prewarm.Pool].
@@ -221,7 +224,7 @@ func DefaultConfig() Config {
 		// The metrics cover all projects.
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
-		Preview: PreviewConfig{Domain: localDomain},
+		Preview: PreviewConfig{Domain: localDomain, Max: privatePreviews},
 		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{

@@ -26,7 +26,7 @@ func (c *Config) values() settings.Values {
 	return settings.Values{
 		IdleTimeout: c.Defaults.IdleTimeout, Retention: c.Defaults.Retention, CommandTimeout: c.Defaults.CommandTimeout,
 		MaxSandboxes: int64(c.Quotas[project.Sandboxes.String()]), AllowRoot: c.AllowRoot, DefaultImage: c.Images.Default, AllowedImages: c.Images.Allowed, ExactImages: c.Images.Exact,
-		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default, Pools: true, PoolList: poolTexts(c.Pools),
+		AllowedVariables: c.AllowedVariables, MaxNetwork: c.Network.MaxMode, DefaultNetwork: c.Network.Default, MaxPreviews: c.Preview.Max, Pools: true, PoolList: poolTexts(c.Pools),
 		LogLevel: levelName(c.Log.Level), LogRequests: c.Log.Requests, LogMCP: c.Log.MCP, LogTools: c.Log.Tools,
 	}
 }
@@ -122,6 +122,9 @@ func (c *Config) engineSettings(v settings.Values, most sandbox.Limits, rules pe
 	if rules.Default, err = rules.Parse("default_network", v.DefaultNetwork); err != nil {
 		return s, p, err
 	}
+	if v.MaxPreviews != privatePreviews && v.MaxPreviews != publicPreviews {
+		return s, p, fault.InvalidField("max_previews", "%q is not private or public", sandbox.Clip(v.MaxPreviews, 20))
+	}
 	if v.CommandTimeout > defaults.MaxCommandTimeout {
 		return s, p, fault.InvalidField("command_timeout_seconds", "%v is more than %v", v.CommandTimeout, defaults.MaxCommandTimeout)
 	}
@@ -130,9 +133,15 @@ func (c *Config) engineSettings(v settings.Values, most sandbox.Limits, rules pe
 			Limits: c.Limits(), Most: most, IdleTimeout: orNever(v.IdleTimeout), Retention: orNever(v.Retention),
 			CommandTimeout: v.CommandTimeout, ForbidRoot: !v.AllowRoot,
 		},
-		Images: p, Network: rules, Variables: v.AllowedVariables,
+		Images: p, Network: rules, Variables: v.AllowedVariables, PublicPreviews: v.MaxPreviews == publicPreviews,
 	}, p, defaults.CheckVariables("allowed_variables", v.AllowedVariables)
 }
+
+// What the setting max_previews can be.
+const (
+	privatePreviews = "private"
+	publicPreviews  = "public"
+)
 
 // asSetting has an error about the configuration speak of the settings.
 func asSetting(err error) error {

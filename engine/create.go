@@ -44,6 +44,7 @@ type CreateRequest struct {
 	Checkpoints  *sandbox.Checkpoints   // nil: off
 	Network      *sandbox.NetworkPolicy // nil: the default
 	Sudo         *bool                  // nil: no
+	Previews     sandbox.Previews       // which the caller has checked
 	Runtime      string
 	From         string // a snapshot, by its id or as SANDBOX/NAME, whose disk and image it begins with; empty: none
 	Mounts       []volume.Mount
@@ -257,7 +258,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	s := &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(),
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(), Previews: r.Previews,
 		Clocks: sandbox.Clocks{
 			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,

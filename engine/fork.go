@@ -263,7 +263,7 @@ func (f *forks) record(id sandbox.ID, r ForkRequest, at time.Time) *sandbox.Sand
 	s := &sandbox.Sandbox{
 		ID: id, Project: p.Project, Key: r.Key,
 		Image: p.Image, ImageDigest: p.ImageDigest, AskedImage: p.AskedImage, Runtime: p.Runtime,
-		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.settings.Load().Network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks, Sudo: p.Sudo,
+		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.settings.Load().Network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks, Sudo: p.Sudo, Previews: sandbox.Previews{Host: p.Previews.Host},
 		State: sandbox.Creating, Parent: f.o.descend, ForkedFrom: p.ID,
 		CreatedAt: at, UpdatedAt: at, LastActivity: at,
 	}

@@ -42,16 +42,25 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry,
 	return b, nil
 }
 
-// TokenRound returns a sandbox's project, and how often the tokens for it alone were ended.
-func (e *Engine) TokenRound(ctx context.Context, id sandbox.ID) (project string, round int64, err error) {
+// RecordOf returns a sandbox's record, which is not to be changed. It is for what decides who may do something, and so asks
+// before that is known.
+func (e *Engine) RecordOf(ctx context.Context, id sandbox.ID) (*sandbox.Sandbox, error) {
 	b, err := e.acquire(ctx, id)
 	if err != nil {
-		return "", 0, err
+		return nil, err
 	}
 	defer e.release(b)
-	s := b.record.Load()
-	if s == nil {
-		return "", 0, core.NoSandbox(string(id))
+	if s := b.record.Load(); s != nil {
+		return s, nil
+	}
+	return nil, core.NoSandbox(string(id))
+}
+
+// TokenRound returns a sandbox's project, and how often the tokens for it alone were ended.
+func (e *Engine) TokenRound(ctx context.Context, id sandbox.ID) (project string, round int64, err error) {
+	s, err := e.RecordOf(ctx, id)
+	if err != nil {
+		return "", 0, err
 	}
 	return s.Project, s.TokenRound, nil
 }

@@ -65,11 +65,12 @@ const (
 	EventTemplateDeleted EventType = "template.deleted" // one version; sandboxes that were made of it stay
 	EventReady           EventType = "sandbox.ready"    // what its start command began is ready, or OK is false and Detail says why not
 
-	EventToken          EventType = "token.created"   // a token for it alone was made; Detail has its name and scopes
-	EventTokensEnded    EventType = "tokens.ended"    // all of them
-	EventPreview        EventType = "preview.created" // a link to a port was made; ProcessID is the link's id
-	EventPreviewRevoked EventType = "preview.revoked" // one that was on record is good no more
-	EventPreviewOpened  EventType = "preview.opened"  // it was followed for the first time
+	EventToken           EventType = "token.created"    // a token for it alone was made; Detail has its name and scopes
+	EventTokensEnded     EventType = "tokens.ended"     // all of them
+	EventPreview         EventType = "preview.created"  // a link to a port was made; ProcessID is the link's id
+	EventPreviewsChanged EventType = "previews.changed" // who may see its ports, or the host that its programs see
+	EventPreviewRevoked  EventType = "preview.revoked"  // one that was on record is good no more
+	EventPreviewOpened   EventType = "preview.opened"   // it was followed for the first time
 )
 
 // OwningEvents returns the types by which the engine knows that an instance, a snapshot or a

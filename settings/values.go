@@ -27,6 +27,7 @@ type Values struct {
 	AllowedVariables []string
 	MaxNetwork       string
 	DefaultNetwork   string
+	MaxPreviews      string
 	Pools            bool
 	PoolList         []string
 	LogLevel         string
@@ -66,6 +67,7 @@ func definitions() []definition {
 		{"allowed_variables", New, "Names and patterns of the variables that requests may set for a sandbox; empty: all.", func(v *Values) any { return &v.AllowedVariables }},
 		{"max_network", All, "The widest network that a sandbox may have: off, restricted or open.", func(v *Values) any { return &v.MaxNetwork }},
 		{"default_network", New, "The network of a sandbox for which none is asked: off, open, or presets, names and addresses with commas.", func(v *Values) any { return &v.DefaultNetwork }},
+		{"max_previews", All, "Who may see what programs in sandboxes serve, at most: private, or public where a sandbox's owner says so.", func(v *Values) any { return &v.MaxPreviews }},
 		{"pools_enabled", All, "Whether the pools keep sandboxes ready, as many as each says; false: what they have is removed.", func(v *Values) any { return &v.Pools }},
 		{"pools", All, "The pools, each by words like image=python size=small min=2 max=8; those that calls made or changed by name go before.", func(v *Values) any { return &v.PoolList }},
 		{"log_level", All, "The least level of what the log has: debug, info, warn or error.", func(v *Values) any { return &v.LogLevel }},

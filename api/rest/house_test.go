@@ -106,7 +106,7 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 			return nil, fault.InvalidField("default_image", "there is no image %q", v.DefaultImage)
 		}
 		set := *s.Engine.Settings()
-		set.IdleTimeout, set.Variables = v.IdleTimeout, v.AllowedVariables
+		set.IdleTimeout, set.Variables, set.PublicPreviews = v.IdleTimeout, v.AllowedVariables, v.MaxPreviews == "public"
 		return func() { must(t, s.Engine.Set(set)) }, nil
 	}})
 	must(t, err)

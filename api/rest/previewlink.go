@@ -19,12 +19,68 @@ import (
 // previewLinkOperations are those on links to ports that are on record.
 func (a *API) previewLinkOperations() []httpapi.Operation {
 	return []httpapi.Operation{
+		idempotency.Op("getPreviews", "GET /sandboxes/{id}/previews", "Who may see what programs in a sandbox serve, and what Host they see.", http.StatusOK, a.getPreviews),
+		idempotency.Op("updatePreviews", "PATCH /sandboxes/{id}/previews", "Change who may see what programs in a sandbox serve, or what Host they see. What is private then is open to nobody without a right to it.", http.StatusOK, a.updatePreviews).
+			Example(v1.UpdatePreviews{Host: new("localhost")}),
 		idempotency.Op("createPreviewLink", "POST /sandboxes/{id}/preview-links", "Make a link to what a port serves over HTTP that can be listed and revoked. What proves it is in its host's name.", http.StatusCreated, a.createPreviewLink).
 			Example(v1.CreatePreviewLink{Port: 8000, ExpiresSeconds: new(int64(86400))}).
 			Extend(idempotency.Keyless("a link that was not heard of is listed, and can be revoked")),
 		idempotency.Op("listPreviewLinks", "GET /sandboxes/{id}/preview-links", "List a sandbox's links to ports, oldest first. Needs the scope sandboxes:write: whoever sees a link can use it.", http.StatusOK, a.listPreviewLinks),
 		idempotency.Op("revokePreviewLink", "DELETE /sandboxes/{id}/preview-links/{link}", "End a link to a port, with what is open by it.", http.StatusNoContent, a.revokePreviewLink),
 	}
+}
+
+func (a *API) getPreviews(ctx context.Context, c *idempotency.Call, in *byRef) (v1.Previews, error) {
+	p, err := a.Ports.PreviewsOf(ctx, c.Caller, in.Ref)
+	return previewsOf(p), err
+}
+
+type updatePreviews struct {
+	Ref  string `path:"id" doc:"the sandbox's id or key"`
+	Body v1.UpdatePreviews
+}
+
+func (a *API) updatePreviews(ctx context.Context, c *idempotency.Call, in *updatePreviews) (v1.Previews, error) {
+	ch, err := previewsChange(&in.Body)
+	if err != nil {
+		return v1.Previews{}, err
+	}
+	p, err := a.Ports.SetPreviews(ctx, c.Caller, in.Ref, ch)
+	return previewsOf(p), err
+}
+
+// ownHost is the word for the host that was asked.
+const ownHost = "own"
+
+func previewsChange(b *v1.UpdatePreviews) (ch ports.PreviewsChange, err error) {
+	var sp httpapi.Spellings
+	if v := httpapi.Choice(&sp, "access", b.Access, "private", "public"); v != nil {
+		ch.Public = new(*v == "public")
+	}
+	ch.Ports = b.PublicPorts
+	if b.Host != nil {
+		ch.Host = b.Host
+		if *b.Host == ownHost {
+			ch.Host = new("")
+		} else if *b.Host == "" {
+			sp.Add("host", "is empty; it is own, localhost or the name of a host")
+		}
+	}
+	return ch, sp.Err()
+}
+
+func previewsOf(p ports.Previews) v1.Previews {
+	out := v1.Previews{Access: "private", PublicPorts: p.Ports, Host: p.Host, PublicAllowed: p.Allowed}
+	if p.Public {
+		out.Access = "public"
+	}
+	if out.PublicPorts == nil {
+		out.PublicPorts = []int{}
+	}
+	if out.Host == "" {
+		out.Host = ownHost
+	}
+	return out
 }
 
 type createPreviewLink struct {

@@ -45,6 +45,16 @@ func (a *API) createSandbox(ctx context.Context, c *idempotency.Call, in *create
 			return v1.Sandbox{}, within("token.", err)
 		}
 	}
+	if in.Body.Previews != nil {
+		ch, err := previewsChange(in.Body.Previews)
+		if err == nil {
+			err = a.Ports.CheckPreviews(ch)
+		}
+		if err != nil {
+			return v1.Sandbox{}, within("previews.", err)
+		}
+		r.Previews = ch.Of(r.Previews)
+	}
 	ctx, done := c.Bound(ctx)
 	defer done()
 	s, made, err := idempotency.Again(c, keyed.Sandbox, a.sandboxBy(ctx, c), a.everRan(ctx, c))

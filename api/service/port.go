@@ -19,6 +19,10 @@ import (
 type Ports interface {
 	Ports(ctx context.Context, c access.Caller, ref string) (ports []sandbox.Port, truncated bool, err error)
 	DialPort(ctx context.Context, c access.Caller, ref string, port int) (*ports.Conn, error)
+	// SetPreviews changes who may see a sandbox's ports, and CheckPreviews says whether that may be asked for.
+	SetPreviews(ctx context.Context, c access.Caller, ref string, ch ports.PreviewsChange) (ports.Previews, error)
+	CheckPreviews(ch ports.PreviewsChange) error
+	PreviewsOf(ctx context.Context, c access.Caller, ref string) (ports.Previews, error)
 	// CreateLink makes a link that can be listed and revoked; without a time it is good as long as the sandbox is.
 	CreateLink(ctx context.Context, c access.Caller, ref string, port int, expires time.Duration) (*ports.Link, error)
 	Links(ctx context.Context, c access.Caller, ref string) ([]*ports.Link, error)

@@ -41,6 +41,21 @@ type Preview struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
+// UpdatePreviews says who may see what programs in a sandbox serve, and what they see. What is left out stays.
+type UpdatePreviews struct {
+	Access      *string `json:"access,omitempty" jsonschema:"private: whoever has a token or a link; public: everyone, by the preview's own host name, where the server allows it"`
+	PublicPorts []int   `json:"public_ports,omitzero" jsonschema:"ports that everyone may see while access is private; at most 64"`
+	Host        *string `json:"host,omitempty" jsonschema:"the Host that programs see: own (the one that was asked, the default), localhost (with the port), or the lower-case name of a host"`
+}
+
+// Previews says who may see what programs in a sandbox serve, and what they see.
+type Previews struct {
+	Access        string `json:"access" jsonschema:"private or public"`
+	PublicPorts   []int  `json:"public_ports" jsonschema:"that everyone may see while access is private"`
+	Host          string `json:"host" jsonschema:"the Host that programs see: own, localhost, or a name"`
+	PublicAllowed bool   `json:"public_allowed" jsonschema:"whether the server allows public previews now; while it does not, all are private"`
+}
+
 // CreatePreviewLink asks for a link to a port that can be listed and revoked.
 type CreatePreviewLink struct {
 	Port           int    `json:"port" jsonschema:"1 to 65535; nothing needs to listen there yet"`

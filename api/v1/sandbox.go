@@ -104,6 +104,8 @@ type CreateSandbox struct {
 	Volumes      []MountVolume  `json:"volumes,omitzero" jsonschema:"volumes to mount, at most 16"`
 	Secrets      map[string]any `json:"secrets,omitzero" jsonschema:"secrets of its own by name, at most 64: each a value, which becomes a variable of commands, or an object with value, hosts, header and format; see setSecretOf"`
 
+	Previews *UpdatePreviews `json:"previews,omitempty" jsonschema:"who may see what programs in it serve, as for updatePreviews; the default is private"`
+
 	Token *CreateSandboxToken `json:"token,omitempty" jsonschema:"make a token that is good for the sandbox alone, as createSandboxToken does; it is in the answer"`
 
 	Skills []string `json:"skills,omitzero" jsonschema:"skills to install before the answer, by id or name, at most 50: all of them, or the error; a new sandbox without a key is deleted then"`

@@ -35,6 +35,7 @@ type UpdateSettings struct {
 	AllowedVariables      *[]string `json:"allowed_variables,omitempty" jsonschema:"names and patterns; empty: all"`
 	MaxNetwork            *string   `json:"max_network,omitempty" jsonschema:"off, restricted or open"`
 	DefaultNetwork        *string   `json:"default_network,omitempty" jsonschema:"off, open, or presets, names and addresses with commas"`
+	MaxPreviews           *string   `json:"max_previews,omitempty" jsonschema:"private, or public: sandboxes may show ports to everyone"`
 	PoolsEnabled          *bool     `json:"pools_enabled,omitempty" jsonschema:"whether the pools keep sandboxes ready"`
 	Pools                 *[]string `json:"pools,omitempty" jsonschema:"the pools, each by the words of the file, like image=python size=small min=2 max=8; empty: none but those that calls made or changed by name"`
 	LogLevel              *string   `json:"log_level,omitempty" jsonschema:"debug, info, warn or error"`

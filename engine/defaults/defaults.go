@@ -23,6 +23,8 @@ type Settings struct {
 	// Variables are names and patterns, as of [path.Match], of the variables that requests may set
 	// for a sandbox. Empty: all are.
 	Variables []string
+	// PublicPreviews reports whether a sandbox's ports can be shown to everyone.
+	PublicPreviews bool
 }
 
 // Defaults are what a request that leaves a field out gets. Zero fields take

@@ -6,6 +6,7 @@ package preview
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,7 +34,7 @@ func (p *Proxy) modify(resp *http.Response) error {
 	}
 	for _, name := range []string{"Location", "Content-Location"} {
 		if values := h[name]; len(values) > 0 {
-			h.Set(name, outward(values[0], resp.Request.Host, ps.at))
+			h.Set(name, outward(values[0], ps.at, resp.Request.Host, ps.asked))
 		}
 	}
 	return nil
@@ -107,7 +108,7 @@ func setCookies(h http.Header, at place) {
 
 // outward translates an address that the program names as its own into the one that leads there
 // from outside. All others stay as they are.
-func outward(location, host string, at place) string {
+func outward(location string, at place, hosts ...string) string {
 	u, err := url.Parse(location)
 	if err != nil {
 		return location
@@ -117,7 +118,7 @@ func outward(location, host string, at place) string {
 		return at.prefix + location
 	case u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https", u.Host == "" || u.User != nil:
 		return location
-	case !strings.EqualFold(u.Host, host) && !itself(u, at.port):
+	case !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(u.Host, h) }) && !itself(u, at.port):
 		return location
 	}
 	_, rest, _ := strings.Cut(location, "//")

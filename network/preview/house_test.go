@@ -54,6 +54,8 @@ type house struct {
 
 	granted map[string]preview.Grant // of links that are on record
 	revoked map[string]context.CancelFunc
+	seen    map[string]preview.Seen // by sandbox
+	changed context.CancelFunc
 }
 
 // ReachPreview, PreviewOpened and Check are what the proxy asks.
@@ -74,6 +76,25 @@ func (h *house) PreviewOpened(_ context.Context, _ access.Caller, _, link string
 	defer h.mu.Unlock()
 	h.opened = append(h.opened, link)
 	return nil
+}
+
+func (h *house) SeePort(_ context.Context, id string, port int) (preview.Seen, context.Context, func(), error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.seen[id]
+	s.Public = s.Public && port == 8000
+	ctx, cancel := context.WithCancel(context.Background())
+	h.changed = cancel
+	return s, ctx, cancel, nil
+}
+
+func (h *house) show(id string, s preview.Seen) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed != nil {
+		h.changed()
+	}
+	h.seen = map[string]preview.Seen{id: s}
 }
 
 func (h *house) AdmitLink(_ context.Context, id string) (preview.Grant, context.Context, func(), error) {

@@ -26,9 +26,19 @@ type Sandboxes interface {
 	ReachPreview(ctx context.Context, c access.Caller, id string) error
 	// PreviewOpened is called when a link is followed. It may be called again for the same link.
 	PreviewOpened(ctx context.Context, c access.Caller, id, link string, port int) error
+	// SeePort returns how a port is shown to whoever asks, and a context that ends when that is changed. The proxy
+	// calls release at the end of the request. A sandbox that there is not shows nothing.
+	SeePort(ctx context.Context, id string, port int) (s Seen, valid context.Context, release func(), err error)
 	// AdmitLink returns what a link that is on record grants, and a context that ends when it is revoked. The
 	// proxy calls release at the end of the request. One that is good no more is fault.Unauthenticated.
 	AdmitLink(ctx context.Context, link string) (g Grant, valid context.Context, release func(), err error)
+}
+
+// Seen is how a port is shown.
+type Seen struct {
+	Project string
+	Public  bool   // everyone may see it, by its host name
+	Host    string // that the program sees: "" the one that was asked, "localhost" with its port, or a name
 }
 
 // Tokens turns a token of the API into a caller; an invalid one is fault.Unauthenticated.
@@ -169,8 +179,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 			return p.redirect(w, r, r.Host, at.prefix+"/", r.URL.RawQuery)
 		}
 	}
-	v, valid, release, err := p.visitorOf(r, &at)
-	defer release()
+	v, host, end, err := p.visitorOf(r, &at)
+	defer end.release()
 	if err != nil {
 		if v.guess && p.guessed != nil && fault.Is(err, fault.Unauthenticated) {
 			err = p.guessed(w, r, err)
@@ -195,9 +205,11 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	}
 	s := newSteady(w, r, p)
 	defer s.done()
-	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passKey{}, &pass{at: at, rest: rest, v: v}))
+	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), passKey{}, &pass{at: at, rest: rest, v: v, host: host, asked: r.Host}))
 	defer cancel()
-	defer context.AfterFunc(valid, cancel)()
+	for _, valid := range end.valid {
+		defer context.AfterFunc(valid, cancel)()
+	}
 	if !v.grant.Expires.IsZero() { // what streams or is upgraded ends with the right to it
 		over := time.AfterFunc(v.grant.Expires.Sub(p.now()), cancel)
 		defer over.Stop()
@@ -236,6 +248,9 @@ type pass struct {
 	at   place
 	rest string
 	v    visitor
+	host string // that the program sees; "": the one that was asked
+
+	asked string
 }
 
 type passKey struct{}

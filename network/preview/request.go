@@ -30,6 +30,13 @@ func rewrite(pr *httputil.ProxyRequest) {
 	out.Host = pr.In.Host
 	pr.SetXForwarded()
 	h := out.Header
+	if p.host != "" {
+		out.Host = p.host
+		// What compares the page's origin with the host must not find them different.
+		if origins := h["Origin"]; len(origins) == 1 && ownOrigin(origins[0], pr.In.Host) {
+			h.Set("Origin", "http://"+p.host)
+		}
+	}
 	h.Set("X-Forwarded-Proto", scheme(pr.In))
 	h.Del("X-Forwarded-Prefix")
 	if p.at.prefix != "" {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 	byQuery means = iota
 	byHeader
 	byBearer
+	byNobody // everyone may see it
 	byName   // the host itself is a link's
 	byCookie // a browser sends it by itself, whatever page made the request
 )
@@ -90,29 +92,69 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 	return visitor{guess: guess}, first
 }
 
+// ends is what a request's right to a preview ends with.
+type ends struct {
+	valid    []context.Context
+	releases []func()
+}
+
+func (e *ends) add(valid context.Context, release func()) {
+	e.valid, e.releases = append(e.valid, valid), append(e.releases, release)
+}
+
+func (e *ends) release() {
+	for _, f := range e.releases {
+		f()
+	}
+}
+
 // visitorOf is authenticate for every kind of host. Of that of a link which is on record it says in at what sandbox it
-// is for. valid ends when that link is revoked; release is to be called in any case.
-func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, valid context.Context, release func(), err error) {
-	valid, release = context.Background(), func() {}
-	if at.link == "" {
-		v, err = p.authenticate(r, *at)
-		return v, valid, release, err
+// is for. host is what the program is to see; end is released in any case.
+func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, host string, end ends, err error) {
+	if at.link != "" {
+		g, valid, release, err := p.sandboxes.AdmitLink(r.Context(), at.link)
+		if err != nil {
+			return v, "", end, err
+		}
+		end.add(valid, release)
+		if g.Port != at.port {
+			return v, "", end, fault.New(fault.Unauthenticated, "the link is for another preview").WithRemedy("ask whoever gave you the link for a new one")
+		}
+		at.sandbox = g.Sandbox
+		v = p.unasked(r, g.Project, linkActor)
+		v.grant, v.how = g, byName
 	}
-	g, valid, end, err := p.sandboxes.AdmitLink(r.Context(), at.link)
+	seen, valid, release, err := p.sandboxes.SeePort(r.Context(), at.sandbox, at.port)
 	if err != nil {
-		return v, context.Background(), release, err
+		return v, "", end, err
 	}
-	if g.Port != at.port {
-		return v, valid, end, fault.New(fault.Unauthenticated, "the link is for another preview").WithRemedy("ask whoever gave you the link for a new one")
+	host = seen.Host
+	if host == loopbackDomain {
+		host += ":" + strconv.Itoa(at.port)
 	}
-	at.sandbox = g.Sandbox
-	c := access.Caller{Project: g.Project, Actor: linkActor, Via: via, Scopes: []access.Scope{access.SandboxesWrite}}
-	v = visitor{caller: c, grant: g, how: byName}
-	if token := bearerToken(r); token != "" { // a token of ours is not for the program to see
+	switch {
+	case at.link != "":
+		release()
+	case seen.Public && at.prefix == "":
+		// By path pages have the server's own origin: what is public there were a stranger's page of the server.
+		end.add(valid, release)
+		v = p.unasked(r, seen.Project, PublicActor)
+		v.how = byNobody
+	default:
+		release()
+		v, err = p.authenticate(r, *at)
+	}
+	return v, host, end, err
+}
+
+// unasked is a visitor who needs no credential. A token of ours is not for the program to see all the same.
+func (p *Proxy) unasked(r *http.Request, project, actor string) visitor {
+	v := visitor{caller: access.Caller{Project: project, Actor: actor, Via: via, Scopes: []access.Scope{access.SandboxesWrite}}}
+	if token := bearerToken(r); token != "" {
 		_, err := p.tokens.Check(r.Context(), token)
 		v.bearer = !fault.Is(err, fault.Unauthenticated)
 	}
-	return v, valid, end, nil
+	return v
 }
 
 // admit checks one credential.
@@ -160,6 +202,8 @@ func checkQuery(r *http.Request, at place) error {
 const (
 	via       = "preview"
 	linkActor = "preview-link"
+	// PublicActor is a visitor who showed nothing, since the preview is public.
+	PublicActor = "public-preview"
 )
 
 // bearerToken is the token of an Authorization header that may be ours.

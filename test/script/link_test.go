@@ -21,20 +21,21 @@ type served struct {
 	*server
 	t    *testing.T
 	addr string
+	box  string // its id
 }
 
 func openServed(t *testing.T) *served {
 	t.Helper()
 	images := needRoot(t)
 	dir := t.TempDir()
-	s := &served{&server{dir: dir, env: environment(dir, images)}, t, ""}
+	s := &served{&server{dir: dir, env: environment(dir, images)}, t, "", ""}
 	t.Cleanup(func() {
 		if err := s.cleanUp(); err != nil {
 			t.Error(err)
 		}
 	})
 	s.begin()
-	s.do("create", "--name", "box")
+	s.box = s.do("create", "--name", "box")
 	s.serve("box")
 	return s
 }
@@ -194,4 +195,105 @@ func TestLinksOnRecord(t *testing.T) {
 	s.wants("of a deleted sandbox", last.URL, 401)
 	s.killed()
 	s.wants("of a deleted sandbox, after a kill", last.URL, 401)
+}
+
+func TestPublicPreviews(t *testing.T) {
+	s := openServed(t)
+	box := s.do("create", "--name", "web")
+	s.serve("web")
+	host := "8000-" + box + ".localhost"
+	url := "http://" + host + "/"
+	admin, err := os.ReadFile(filepath.Join(s.dir, "data", "admin-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSpace(string(admin))
+
+	// As shipped nothing can be public.
+	s.refused("its operator allows no public ones", "link", "access", "--public", "web")
+	s.refused("its operator allows no public ones", "link", "access", "--public-port", "8000", "web")
+	s.wants("as shipped", url, 401)
+	s.refused("is not private or public", "settings", "set", "max_previews=all")
+	s.do("settings", "set", "max_previews=public")
+	s.wants("where it is allowed, and not said", url, 401)
+	if got := s.do("link", "access", "--public-port", "8000", "web"); got != "private but for the ports 8000; programs see the host: own" {
+		t.Errorf("got %s", got)
+	}
+
+	// The page is served, and our credentials are not shown to it.
+	body := s.wants("a public page", url, 200, "Authorization", "Bearer "+token, "X-Sandpit-Token", token, "Cookie", "sandpit_preview=z; own=1",
+		"Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site")
+	if !strings.Contains(body, "home") || !strings.Contains(body, "own=1") || strings.Contains(body, token) || strings.Contains(strings.ToLower(body), "sandpit") {
+		t.Errorf("the program saw %s", body)
+	}
+	// The API is not there, and takes nothing from its pages.
+	for _, path := range []string{"v1/info", "v1/sandboxes", "mcp", "healthz", "metrics", "api/v1/sandboxes", "preview/" + box + "/8000/v1/info"} {
+		if body := s.wants(path, url+path, 404, "Authorization", "Bearer "+token); !strings.Contains(body, "the program has no /"+path) {
+			t.Errorf("%s: got %s", path, body)
+		}
+	}
+	origin := []string{"Origin", strings.TrimSuffix(url, "/")}
+	s.wants("a public page calls the API with the token", "http://localhost/v1/sandboxes", 403, append(origin, "Authorization", "Bearer "+token)...)
+	s.wants("a public page calls the API with a browser's cookies", "http://localhost/v1/sandboxes", 403, append(origin, "Cookie", "sandpit_preview="+token+"; token="+token)...)
+	s.wants("the API with cookies", "http://localhost/v1/sandboxes", 401, "Cookie", "sandpit_preview="+token+"; mine=1")
+	s.wants("a public page opens the API", "http://localhost/v1/sandboxes", 403, "Cookie", "sandpit_preview="+token+"; mine=1", "Sec-Fetch-Site", "same-site")
+	s.wants("the API's token in its address", url+"?sandpit_token="+token, 401)
+	// What is not public stays private: other ports and sandboxes, and the server's own origin.
+	s.wants("another port", "http://8001-"+box+".localhost/", 401)
+	s.wants("by path", "http://localhost/preview/"+box+"/8000/", 401)
+	s.wants("another sandbox", "http://8000-"+s.box+".localhost/", 401)
+	if status, body := browser(t, s.addr).get("http://8000-"+s.box+".localhost/", "Origin", origin[1], "Sec-Fetch-Site", "same-site", "Cookie", "mine=1"); status != 401 {
+		t.Errorf("a public page asks for a private one: got %d %s", status, body)
+	}
+	fork := s.do("fork", "web")
+	s.serve(fork)
+	s.wants("a fork", "http://8000-"+fork+".localhost/", 401)
+
+	// What programs see as their host.
+	for given, want := range map[string]string{"localhost": "localhost:8000", "app.example": "app.example", "own": host} {
+		s.do("link", "access", "--host", given, "web")
+		if body := s.wants("the host "+given, url, 200); !strings.Contains(body, "Host: "+want+"\n") && !strings.Contains(body, "Host: "+want+"\r\n") || !strings.Contains(body, "X-Forwarded-Host: "+host) {
+			t.Errorf("%s: the program saw %s", given, body)
+		}
+	}
+	for _, bad := range []string{"App.example", "a/b", "a\r\nX: y", "::1", "a:99999999", strings.Repeat("a", 64), ".", "localhost:", ""} {
+		s.refused("host", "link", "access", "--host", bad, "web")
+	}
+
+	// It is so after the server was killed, and ends at once when it is taken back.
+	s.killed()
+	s.wants("after a kill", url, 200)
+	open := func() *websocket.Conn {
+		t.Helper()
+		c, _, err := websocket.Dial(t.Context(), url+"ws", &websocket.DialOptions{HTTPClient: browser(t, s.addr).http})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.CloseNow() })
+		if err := c.Write(t.Context(), websocket.MessageText, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := c.Read(t.Context()); err != nil || string(got) != "x" {
+			t.Fatalf("got %q, %v", got, err)
+		}
+		return c
+	}
+	c := open()
+	s.do("link", "access", "--private", "web")
+	if _, got, err := c.Read(t.Context()); err == nil {
+		t.Errorf("what was open of a public port got %q", got)
+	}
+	s.killed()
+	s.wants("private before a kill", url, 401)
+	s.do("link", "access", "--public", "web")
+	s.wants("all ports", url, 200)
+	s.do("settings", "set", "max_previews=private")
+	s.wants("where it is not allowed any more", url, 401)
+	if got := s.do("link", "access", "web"); got != "public (this server shows none: max_previews is private); programs see the host: own" {
+		t.Errorf("got %s", got)
+	}
+	s.do("settings", "set", "max_previews=public")
+	s.wants("where it is allowed again", url, 200)
+	s.do("rm", "-f", "web")
+	s.wants("of a deleted sandbox", url, 401)
 }

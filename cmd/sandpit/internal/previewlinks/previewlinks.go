@@ -7,6 +7,7 @@ package previewlinks
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +29,66 @@ revoked or expires, or the sandbox is deleted. sandpit preview makes links of wh
 		Args: cobra.ArbitraryArgs,
 		RunE: app.Group,
 	}
-	c.AddCommand(newCreate(a), newLs(a), newRm(a))
+	c.AddCommand(newCreate(a), newLs(a), newRm(a), newAccess(a))
+	return c
+}
+
+func newAccess(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "access [flags] SANDBOX",
+		Short: "Show or change who may see a sandbox's ports, and what Host its programs see",
+		Long: `Show or change who may see a sandbox's ports, and what Host its programs see. Ports are private as shipped: a token or a
+link is needed. Public ones everyone may see by their own host name, where the operator allows it (the setting max_previews).
+Development servers that refuse strangers' names are content with --host localhost.`,
+		Example: `  sandpit link access web --host localhost
+  sandpit link access web --public-port 8000
+  sandpit link access web --private`,
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteAll,
+	}
+	f := c.Flags()
+	public := f.Bool("public", false, "everyone may see all ports")
+	private := f.Bool("private", false, "nobody may see a port without a right to it")
+	list := f.IntSlice("public-port", nil, "`PORT` that everyone may see; may be given again, and replaces those before")
+	host := f.String("host", "", "the Host that programs see: own, localhost, or a name")
+	c.MarkFlagsMutuallyExclusive("public", "private", "public-port")
+	out := output.FormatFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		r, changes := v1.UpdatePreviews{Host: flags.Given(f, "host", *host)}, f.Changed("host")
+		switch {
+		case *public:
+			r.Access, changes = new("public"), true
+		case *private:
+			r.Access, r.PublicPorts, changes = new("private"), []int{}, true
+		case f.Changed("public-port"):
+			r.Access, r.PublicPorts, changes = new("private"), *list, true
+		}
+		var p *v1.Previews
+		if changes {
+			p, err = cl.UpdatePreviews(c.Context(), args[0], r)
+		} else {
+			p, err = cl.Previews(c.Context(), args[0])
+		}
+		if err != nil {
+			return err
+		}
+		if out.IsData() {
+			return output.Data(a.Stdout, *out, p)
+		}
+		text := p.Access
+		if len(p.PublicPorts) > 0 {
+			text += " but for the ports " + strings.Trim(fmt.Sprint(p.PublicPorts), "[]")
+		}
+		if !p.PublicAllowed && (p.Access == "public" || len(p.PublicPorts) > 0) {
+			text += " (this server shows none: max_previews is private)"
+		}
+		_, err = fmt.Fprintf(a.Stdout, "%s; programs see the host: %s\n", text, p.Host)
+		return err
+	}
 	return c
 }
 
