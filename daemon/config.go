@@ -48,19 +48,20 @@ type Config struct {
 	Issuers    []issuer.Config `yaml:"issuers"`     // whose tokens are taken beside the server's own
 	RunDir     string          `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
 
-	Images  ImagesConfig  `yaml:"images"`
-	Log     LogConfig     `yaml:"log"`
-	Preview PreviewConfig `yaml:"preview"`
-	MCP     MCPConfig     `yaml:"mcp"`
-	Runs    RunsConfig    `yaml:"runs"`
-	Events  EventsConfig  `yaml:"events"`
-	Audit   AuditConfig   `yaml:"audit"`
-	Usage   UsageConfig   `yaml:"usage"`
-	Answers AnswersConfig `yaml:"answers"`
-	Archive ArchiveConfig `yaml:"archive"`
-	Network NetworkConfig `yaml:"network"`
-	Secrets SecretsConfig `yaml:"secrets"`
-	Tracing TracingConfig `yaml:"tracing"`
+	Images   ImagesConfig   `yaml:"images"`
+	Log      LogConfig      `yaml:"log"`
+	Preview  PreviewConfig  `yaml:"preview"`
+	MCP      MCPConfig      `yaml:"mcp"`
+	Runs     RunsConfig     `yaml:"runs"`
+	Events   EventsConfig   `yaml:"events"`
+	Webhooks WebhooksConfig `yaml:"webhooks"`
+	Audit    AuditConfig    `yaml:"audit"`
+	Usage    UsageConfig    `yaml:"usage"`
+	Answers  AnswersConfig  `yaml:"answers"`
+	Archive  ArchiveConfig  `yaml:"archive"`
+	Network  NetworkConfig  `yaml:"network"`
+	Secrets  SecretsConfig  `yaml:"secrets"`
+	Tracing  TracingConfig  `yaml:"tracing"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`

@@ -277,6 +277,10 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	hooks, err := cfg.Webhooks.open(keys.Store(), changes, seals, network.Operator.Block, opts.Version, log)
+	if err != nil {
+		return err
+	}
 	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
@@ -284,7 +288,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit:  audited,
-		events: changes,
+		events: changes, webhooks: hooks,
 		gates:  cfg.Ceilings.AtOnce.gates(registry),
 		tracer: traces.tracer,
 	})
@@ -315,6 +319,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error { return used.Run(ctx) })
 	group.Go(func() error { return changes.Run(ctx) })
+	group.Go(func() error { return hooks.Run(ctx) })
 	group.Go(func() error { return audited.Run(ctx) })
 	group.Go(func() error { return stats.Run(ctx) })
 	if traces.exporter != nil {

@@ -49,6 +49,7 @@ import (
 	"sandpit.dev/settings"
 	"sandpit.dev/store/keyed"
 	"sandpit.dev/trace"
+	"sandpit.dev/webhooks"
 )
 
 // surfaceParts are the parameters of the surfaces.
@@ -79,6 +80,7 @@ type surfaceParts struct {
 	audit          *recorder.Recorder
 	stats          *meter.Service
 	events         *events.Log
+	webhooks       *webhooks.Service
 	tracer         *trace.Tracer
 	switches       *logSwitches
 	mcp            MCPConfig
@@ -121,7 +123,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
-	services.Usage, services.Stats, services.Audit, services.Events = p.usage, p.stats, p.audit, p.events
+	services.Usage, services.Stats, services.Audit, services.Events, services.Webhooks = p.usage, p.stats, p.audit, p.events, p.webhooks
 	services.Fleet = fleet.New(p.engine)
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)

@@ -46,6 +46,7 @@ type Tx interface {
 	Audit() Audit
 	UnownedArchives() UnownedArchives
 	Changes() Changes
+	Webhooks() Webhooks
 }
 
 // Sandboxes are the records of sandboxes. Deleted ones are gone.

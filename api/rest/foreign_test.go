@@ -13,11 +13,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/store"
 )
 
 // notOwned are operations with a parameter in their path that say no otherwise than by 403 or 404, and why.
@@ -118,11 +120,17 @@ func owned(t *testing.T, red *house) map[string]string {
 	}
 	skill := want[v1.Skill](red, 201, "POST", "/v1/skills", object{"name": "notes", "description": "Notes of red's.", "skill_md_content": "# How\n"})
 	link := want[v1.PreviewLink](red, 201, "POST", at+"/preview-links", object{"port": 8000})
+	hook := want[v1.Webhook](red, 201, "POST", "/v1/webhooks", object{"url": "https://hooks.invalid/red"})
+	must(t, red.store.Update(t.Context(), func(tx store.Tx) error {
+		return tx.Webhooks().Add(&store.Delivery{
+			ID: "del_red", Webhook: hook.ID, EventID: "1-red", Type: "volume.created", Body: []byte("of-red-alone"), State: store.DeliveryDone, CreatedAt: time.Now(), DoneAt: time.Now(),
+		})
+	}))
 	token := want[v1.CreatedToken](red, 201, "POST", "/v1/tokens", object{"name": "desk"})
 	return map[string]string{
 		"id": box.ID, "pid": process.ProcessID, "name": "main", "secret": "TOKEN", "run": run.RunID, "snapshot": snapshot.ID, "volume": volume.ID,
-		"template": template.ID, "skill": skill.ID, "path": "keep.txt", "port": "8000", "link": link.ID, "request": request.ID, "cid": "of-red", "user_id": "red",
-		"/tokens/{id}": token.ID, "/projects/{name}": "red", "/secrets/{secret}": "KEY",
+		"template": template.ID, "skill": skill.ID, "path": "keep.txt", "port": "8000", "link": link.ID, "request": request.ID, "cid": "of-red", "user_id": "red", "delivery": "del_red",
+		"/tokens/{id}": token.ID, "/webhooks/{id}": hook.ID, "/projects/{name}": "red", "/secrets/{secret}": "KEY",
 	}
 }
 
@@ -135,7 +143,7 @@ func seen(t *testing.T, red *house, at string) map[string]string {
 	out := make(map[string]string)
 	for _, path := range []string{
 		at, at + "/files", at + "/processes", at + "/shells", at + "/secrets", at + "/runs", at + "/activity", at + "/snapshots", at + "/network",
-		"/v1/sandboxes", "/v1/snapshots", "/v1/volumes", "/v1/templates", "/v1/secrets", "/v1/skills", "/v1/tokens", "/v1/runs", "/v1/network/requests", "/v1/projects/red",
+		"/v1/sandboxes", "/v1/snapshots", "/v1/volumes", "/v1/templates", "/v1/secrets", "/v1/skills", "/v1/tokens", "/v1/runs", "/v1/network/requests", "/v1/projects/red", "/v1/webhooks",
 	} {
 		a := red.do("GET", path, nil)
 		if a.StatusCode != http.StatusOK {
@@ -230,6 +238,9 @@ func TestATokenOfAnotherProjectReachesNothing(t *testing.T) {
 		if after[path] != was {
 			t.Errorf("%s changed (-before +after):\n%s", path, cmp.Diff(was, after[path]))
 		}
+	}
+	if d := want[v1.WebhookDeliveryPage](red, 200, "GET", "/v1/webhooks/"+of["/webhooks/{id}"]+"/deliveries", nil); len(d.Items) != 1 {
+		t.Errorf("the deliveries are %+v", d.Items)
 	}
 	if a := red.do("GET", at+"/files/keep.txt", nil); string(a.body) != "red's" {
 		t.Errorf("the file is %q", a.body)

@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine"
@@ -29,6 +30,7 @@ import (
 	sandboxtokens "sandpit.dev/engine/tokens"
 	"sandpit.dev/engine/usage"
 	"sandpit.dev/fault"
+	"sandpit.dev/internal/seal"
 	"sandpit.dev/linux/machine"
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
@@ -38,6 +40,7 @@ import (
 	"sandpit.dev/settings"
 	"sandpit.dev/store"
 	"sandpit.dev/store/quota"
+	"sandpit.dev/webhooks"
 )
 
 // house is the whole way from HTTP to real commands: the coat over the engine,
@@ -98,6 +101,9 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 	o.Services.Audit = s.Audit
 	o.Services.Tokens = sandboxtokens.New(s.Engine, tokens)
 	o.Services.Events = changes
+	ring, err := seal.Parse(seal.Generate())
+	must(t, err)
+	o.Services.Webhooks = webhooks.New(s.Keys.Store(), changes, webhooks.Options{Ring: ring, Body: shape.Event})
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)

@@ -162,6 +162,7 @@ func TestDocument(t *testing.T) {
 		other := strings.NewReplacer("{id}", h.create().ID)
 		fork := strings.NewReplacer("{id}", want[v1.SandboxList](h, 201, "POST", "/v1/sandboxes/"+h.create().ID+"/fork", nil).Items[0].ID)
 		token := strings.NewReplacer("{id}", want[v1.CreatedToken](h, 201, "POST", "/v1/tokens", object{"name": "example"}).ID)
+		hook := strings.NewReplacer("{id}", want[v1.Webhook](h, 201, "POST", "/v1/webhooks", object{"url": "https://hooks.example.org"}).ID)
 		n := 0
 		for path, calls := range doc.Paths {
 			for method, c := range calls {
@@ -177,6 +178,9 @@ func TestDocument(t *testing.T) {
 					}
 					if strings.HasSuffix(path, "/promote") { // which needs a fork
 						target = fork.Replace(path)
+					}
+					if strings.HasPrefix(path, "/webhooks/") {
+						target = hook.Replace(path)
 					}
 					if strings.HasPrefix(path, "/tokens/") {
 						target = token.Replace(path)

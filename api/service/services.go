@@ -38,6 +38,7 @@ type Services struct {
 	Stats       Stats         // nil: nobody reads what is in use
 	Tokens      SandboxTokens // nil: single sandboxes have no tokens
 	Events      Events        // nil: nobody keeps events
+	Webhooks    Webhooks      // nil: there are none
 	Versions    *Versions
 	Server      Server
 	Sizes       sandbox.Sizes // nil: those of a server whose operator set none

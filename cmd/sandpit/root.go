@@ -101,7 +101,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))
 	add(groupServer, server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
 		return create(ctx, a, cl, r)
-	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), events.New(events.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
+	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), events.New(eventCommands(a)), events.NewWebhook(eventCommands(a)), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
 		audits.New(audits.App{Client: a.Client, In: a.Stdin, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), newBackup(a), server.NewRestore(a), certs.New(certs.App{Out: a.Stdout, Takes: app.Takes, Group: app.Group}), server.NewDoctor(a), server.NewBench(a), newVersion(a))
 	return root
 }
@@ -119,6 +119,11 @@ func fileCommands(a *app.App) filecmd.App {
 // usageCommands is what the commands about usage need.
 func usageCommands(a *app.App) usage.App {
 	return usage.App{Client: a.Client, Out: a.Stdout, Takes: app.Takes}
+}
+
+// eventCommands is what the commands about events need.
+func eventCommands(a *app.App) events.App {
+	return events.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group, Each: a.EachName}
 }
 
 // projectCommands is what the commands about projects need.

@@ -55,6 +55,7 @@ type Log struct {
 	follow  int                      // how many follow
 	ring    []*Event                 // the newest, without a gap, where somebody follows
 	changed chan struct{}            // closed with each addition to ring
+	signal  chan struct{}            // closed at the next commit; nil while nobody waits
 }
 
 // New returns a log of what changes through its Store. It starts nothing.
@@ -75,6 +76,16 @@ func New(s store.Store, o Options) *Log {
 		store: s, object: o.Object, keep: o.Keep, most: o.Most, log: o.Logger, now: func() time.Time { return utc(o.Now()) },
 		wake: make(chan struct{}, 1), moving: make(map[string]sandbox.State), changed: make(chan struct{}),
 	}
+}
+
+// Committed returns a channel that is closed at the next commit of an event. It is a hint to look at them.
+func (l *Log) Committed() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.signal == nil {
+		l.signal = make(chan struct{})
+	}
+	return l.signal
 }
 
 // Run tells followers of what is committed, and deletes what is too old, until ctx is done.
@@ -143,7 +154,7 @@ func (l *Log) load(ctx context.Context) (newest int64, err error) {
 		after = rows[len(rows)-1].Seq
 		l.mu.Lock()
 		for _, c := range rows {
-			l.ring = append(l.ring, eventOf(c))
+			l.ring = append(l.ring, Of(c))
 		}
 		if over := len(l.ring) - recent; over > 0 {
 			l.ring = append(l.ring[:0:0], l.ring[over:]...)
@@ -172,14 +183,15 @@ func (l *Log) after(ctx context.Context, seq int64) (out []*Event, wait <-chan s
 	err = l.store.View(ctx, func(tx store.Tx) error {
 		rows, err := tx.Changes().List(seq, page)
 		for _, c := range rows {
-			out = append(out, eventOf(c))
+			out = append(out, Of(c))
 		}
 		return err
 	})
 	return out, wait, err
 }
 
-func eventOf(c *store.Change) *Event {
+// Of returns the event of a row.
+func Of(c *store.Change) *Event {
 	return &Event{
 		Seq: c.Seq, ID: idOf(c), Type: c.Type, At: c.At.UTC(), Project: c.Project, Actor: c.Actor, Via: c.Via, Subject: c.Subject,
 		Object: json.RawMessage(c.Object),

@@ -305,6 +305,10 @@ func (l *Log) committed(changes []change) {
 			delete(l.moving, c.subject)
 		}
 	}
+	if l.signal != nil {
+		close(l.signal)
+		l.signal = nil
+	}
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:

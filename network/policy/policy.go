@@ -198,16 +198,22 @@ func (p *Policy) denies(a netip.Addr) bool {
 // of the link, where clouds tell machines what they are.
 func elsewhere(a netip.Addr) bool {
 	a = a.Unmap()
-	if inner, ok := carried(a); ok {
-		return elsewhere(inner)
+	for _, inner := range carried(a) {
+		if !elsewhere(inner) {
+			return false
+		}
 	}
 	return a.IsValid() && a.Zone() == "" && !within(a, near)
 }
 
 // blocksCarried reports whether a carries an address that is blocked.
 func blocksCarried(a netip.Addr, blocked []netip.Prefix) bool {
-	inner, ok := carried(a)
-	return ok && within(inner, blocked)
+	for _, inner := range carried(a) {
+		if within(inner, blocked) {
+			return true
+		}
+	}
+	return false
 }
 
 // Connection reports whether an address may be connected to. named says that a name

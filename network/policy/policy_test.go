@@ -61,6 +61,8 @@ func TestNothingButThePublicInternet(t *testing.T) {
 		"2002:a00:1::": Private, "2002:7f00:1::1": Private, "2002:808:808::1": Allowed,
 		"2001:0:808:808:0:0:f5ff:fffe": Private, // Teredo of 10.0.0.1
 		"::ffff:0:10.0.0.1":            Private,
+		"2606:4700::5efe:10.0.0.1":     Private, "2606:4700::200:5efe:169.254.169.254": Private, "2606:4700::5efe:8.8.8.8": Allowed, // ISATAP
+		"2002:808:808::5efe:10.0.0.1": Private, "2002:808:808::5efe:8.8.4.4": Allowed, // and that in a network of 6to4
 	} {
 		if got := open.Connection(netip.AddrPortFrom(netip.MustParseAddr(addr), 443), true); got != want {
 			t.Errorf("%s: %q, want %q", addr, got, want)

@@ -85,29 +85,37 @@ func public(a netip.Addr) bool {
 	if within(a, reserved) || within(a, local) {
 		return false
 	}
-	if inner, ok := carried(a); ok {
-		return public(inner)
+	for _, inner := range carried(a) {
+		if !public(inner) {
+			return false
+		}
 	}
 	return a.IsValid()
 }
 
-// carried returns the address of IPv4 that one of IPv6 carries, if it does.
-func carried(a netip.Addr) (netip.Addr, bool) {
+// carried returns the addresses of IPv4 that one of IPv6 carries: none, one, or two, where its interface in a network that
+// is named after an address of IPv4 is named after another.
+func carried(a netip.Addr) (inner []netip.Addr) {
 	if !a.Is6() {
-		return a, false
+		return nil
 	}
 	bytes := a.As16()
 	for _, c := range carriers {
 		if !c.prefix.Contains(a) {
 			continue
 		}
-		inner := [4]byte(bytes[c.at : c.at+4])
+		of := [4]byte(bytes[c.at : c.at+4])
 		if c.invert {
-			for i := range inner {
-				inner[i] = ^inner[i]
+			for i := range of {
+				of[i] = ^of[i]
 			}
 		}
-		return netip.AddrFrom4(inner), true
+		inner = append(inner, netip.AddrFrom4(of))
+		break
 	}
-	return a, false
+	// ISATAP: in any network of 64 bits, by the identifier of the interface (RFC 5214).
+	if id := [4]byte(bytes[8:12]); id == [4]byte{0, 0, 0x5e, 0xfe} || id == [4]byte{2, 0, 0x5e, 0xfe} {
+		inner = append(inner, netip.AddrFrom4([4]byte(bytes[12:])))
+	}
+	return inner
 }

@@ -227,6 +227,10 @@ func TestPlans(t *testing.T) {
 			"UsageFrom":      {usageFrom, "SEARCH usage USING COVERING INDEX sqlite_autoindex_usage_1 (project>?)"},
 			"Taken":          {takenOf, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)"},
 			"ListChanges":    {listChanges, "SEARCH changes USING INTEGER PRIMARY KEY (rowid>?)"},
+			"ListWebhooks":   {listWebhooks, "SEARCH webhooks USING INDEX webhooks_project (project=?)"},
+			"Deliveries":     {listDeliveries, "SEARCH webhook_deliveries USING INDEX webhook_deliveries_webhook (webhook=? AND number<?)"},
+			"DueDelivery":    {dueDelivery, "SEARCH webhook_deliveries USING INDEX webhook_deliveries_due (webhook=?)"},
+			"CountPending":   {countPending, "SEARCH webhook_deliveries USING COVERING INDEX webhook_deliveries_due (webhook=?)"},
 			"PruneRequests":  {pruneRequests, "SEARCH requests USING INDEX requests_project (project=? AND n<?)"},
 		} {
 			args := make([]any, 60) // more than the longest has

@@ -132,7 +132,7 @@ func (q projects) Taken(id sandbox.ID) (string, project.Amounts, error) {
 
 func (q projects) Contents(name string) (map[string]int, error) {
 	out := make(map[string]int)
-	for _, kind := range []string{"sandboxes", "snapshots", "volumes", "tokens", "secrets", "skills", "templates"} {
+	for _, kind := range []string{"sandboxes", "snapshots", "volumes", "tokens", "secrets", "skills", "templates", "webhooks"} {
 		var n int64
 		if _, err := q.tx.row("SELECT COUNT(*) FROM "+kind+" WHERE project = $1", []any{name}, &n); err != nil {
 			return nil, err

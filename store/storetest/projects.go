@@ -105,6 +105,9 @@ func projectUse(t *testing.T, s store.Store) {
 				}
 				add(name, project.Amounts{project.Volumes: 1, project.Disk: float64(v.SizeMB)})
 			}
+			if err := tx.Webhooks().Insert(&store.Webhook{ID: "wh_" + name, Project: name, CreatedAt: epoch, UpdatedAt: epoch}); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -120,7 +123,7 @@ func projectUse(t *testing.T, s store.Store) {
 			wantSame(t, "the use of "+name, got, a)
 		}
 		has, err := tx.Projects().Contents("web")
-		wantSame(t, "what web has", has, map[string]int{"sandboxes": n / 2, "snapshots": 9, "volumes": 3})
+		wantSame(t, "what web has", has, map[string]int{"sandboxes": n / 2, "snapshots": 9, "volumes": 3, "webhooks": 1})
 		if err != nil {
 			return err
 		}

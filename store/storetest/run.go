@@ -44,6 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"UsageMeters", usageMeters},
 		{"Projects", projectRecords},
 		{"Changes", changes},
+		{"Webhooks", webhookRecords},
 		{"Audit", auditRows},
 		{"AuditRetention", auditRetention},
 		{"NetworkRequests", networkRequestRecords},

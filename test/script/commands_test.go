@@ -19,9 +19,10 @@ import (
 //	status N CMD...          run CMD, which has to exit with exactly N
 //	capture NAME             set a variable to the last standard output, trimmed
 //	eventually PATTERN CMD...  run CMD until its output matches, or a minute is over
+//	receiver                 take what webhooks send, see receiver_test.go
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"server": serverCommand, "status": status, "capture": capture, "eventually": eventually,
+		"server": serverCommand, "status": status, "capture": capture, "eventually": eventually, "receiver": receiverCommand,
 	}
 }
 

@@ -19,15 +19,16 @@ import (
 
 // API serves the operations on events. It is safe for concurrent use.
 type API struct {
-	Events service.Events // nil: nobody keeps events
+	Events   service.Events   // nil: nobody keeps events
+	Webhooks service.Webhooks // nil: there are none
 }
 
 // Operations returns the rows of the coat's table that the API serves.
 func (a *API) Operations() []httpapi.Operation {
-	return []httpapi.Operation{
+	return append([]httpapi.Operation{
 		httpapi.Raw("followEvents", "GET /events", "Follow what changes of the project's sandboxes, snapshots, volumes and templates, as server-sent events: begun (EventsPosition), then each change by its type (ProjectEvent), with the record in it, and reset (EventsPosition) where events are missing. With Last-Event-ID it goes on behind that event, also after a restart of the server.", http.StatusOK, a.follow).
 			Media("", "text/event-stream").Events(eventTypes()),
-	}
+	}, a.webhookOperations()...)
 }
 
 // eventTypes are the types of the events' data, by the events' names.

@@ -24,6 +24,7 @@ type App struct {
 	Out, Err io.Writer
 	Takes    func(least, most int) cobra.PositionalArgs
 	Group    func(*cobra.Command, []string) error
+	Each     func(names []string, do func(string) error) error
 }
 
 // New returns the command that shows events.
