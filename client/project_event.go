@@ -22,7 +22,7 @@ const AllEvents = "0"
 // EventsQuery says which events [Client.FollowEvents] passes on. The zero value is all of the project that happen
 // from then on.
 type EventsQuery struct {
-	Types   []string // sandbox.started and the like, or sandbox, snapshot, volume or template for all of one; none: all
+	Types   []string // sandbox.started and the like, or sandbox, snapshot, volume, template or image for all of one; none: all
 	Project string   // of another project, or "*" for all, for the server's own administrator's token
 	After   string   // the ID of the last event that was seen; AllEvents; "": from now on
 	Once    bool     // end behind the newest event that there is

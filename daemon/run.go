@@ -163,7 +163,14 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
+	built := make(chan struct{}, 1)
 	images, err := image.Open(image.Options{
+		Changed: func() {
+			select {
+			case built <- struct{}{}:
+			default:
+			}
+		},
 		Dir: cfg.Images.Dir, Entries: entries, Authorities: network.Authorities, Policy: cfg.Images.policy(),
 		Public: policy.Public, Registries: registries, ProjectBytes: int64(cfg.Images.ProjectMaxMB) << 20, Roots: rootsOf(network.Authorities), References: cfg.Runtimes.bringsImages(), Logger: log,
 	})
@@ -319,6 +326,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	group.Go(func() error { return keys.Run(ctx) })
 	group.Go(func() error { return used.Run(ctx) })
 	group.Go(func() error { return changes.Run(ctx) })
+	group.Go(func() error { return changes.FollowImages(ctx, builtImages(images), built) })
 	group.Go(func() error { return hooks.Run(ctx) })
 	group.Go(func() error { return audited.Run(ctx) })
 	group.Go(func() error { return stats.Run(ctx) })

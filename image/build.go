@@ -133,6 +133,7 @@ func (s *Store) start(ctx context.Context, r recipe, anew bool) (*build, error) 
 		case err == nil:
 			s.ready[r.Name] = img
 			delete(s.failed, r.Name)
+			s.changed()
 		case s.closed:
 			err = closedError()
 		case b.anew && s.ready[r.Name].Name != "":

@@ -246,6 +246,7 @@ func (w *Withdrawal) End() {
 		delete(w.s.stale, w.r.Name)
 	}
 	close(w.done)
+	w.s.changed()
 }
 
 // leaves reports whether a build of an image is being removed.

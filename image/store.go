@@ -45,6 +45,8 @@ type Options struct {
 	// References lets the policy's default be a reference of an image of others, which need not be here yet: whoever asks for
 	// the default brings it.
 	References bool
+	// Changed is called when an image was made or named, or has been removed; it does not wait. nil: nobody hears of it.
+	Changed func()
 	// Logger gets the start, the stages and the end of builds; nil logs nothing.
 	Logger *slog.Logger
 }
@@ -61,6 +63,7 @@ type Store struct {
 	others      *oci.Store // images that others made
 	making      making     // images that are made of Dockerfiles
 	references  bool       // the default may be an image of others
+	changed     func()
 
 	mu     sync.RWMutex
 	ready  map[string]Image // current, by catalogue name
@@ -112,14 +115,19 @@ func open(opts Options, recipes []recipe) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	changed := opts.Changed
+	if changed == nil {
+		changed = func() {}
+	}
 	s := &Store{
-		dir: dir, authorities: opts.Authorities, log: log, recipes: recipes, references: opts.References,
+		changed: changed,
+		dir:     dir, authorities: opts.Authorities, log: log, recipes: recipes, references: opts.References,
 		ready: make(map[string]Image), digest: make(map[string]Image),
 		builds: make(map[string]*build), failed: make(map[string]error), stale: make(map[string]error),
 		leaving: make(map[string]*Withdrawal), saving: make(map[string]int), held: make(map[string]*os.File),
 	}
 	s.policy.Store(&opts.Policy)
-	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, ProjectBytes: opts.ProjectBytes, Logger: log}); err != nil {
+	if s.others, err = oci.Open(oci.Options{Dir: filepath.Join(dir, othersName), Public: opts.Public, Registries: opts.Registries, Roots: opts.Roots, ProjectBytes: opts.ProjectBytes, Changed: changed, Logger: log}); err != nil {
 		return nil, err
 	}
 	l, err := tryLock(dir)

@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 
+	"sandpit.dev/api/rest/images"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/engine/volume"
+	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/template"
 )
@@ -39,6 +41,8 @@ func EventObject(record any) any {
 			out.Failure.Output = ""
 		}
 		return out
+	case *image.Status:
+		return images.ImageOf(*r)
 	}
 	return nil
 }

@@ -39,6 +39,9 @@ func (e *ProjectEvent) Volume() *Volume { return object[Volume](e, "volume.") }
 // Template returns the object of an event template.*; nil: it is another's.
 func (e *ProjectEvent) Template() *Template { return object[Template](e, "template.") }
 
+// Image returns the object of an event image.*; nil: it is another's.
+func (e *ProjectEvent) Image() *Image { return object[Image](e, "image.") }
+
 func object[T any](e *ProjectEvent, prefix string) *T {
 	if len(e.Type) < len(prefix) || e.Type[:len(prefix)] != prefix {
 		return nil

@@ -32,7 +32,7 @@ type WebhookList struct {
 // CreateWebhook asks for a webhook.
 type CreateWebhook struct {
 	URL         string   `json:"url" jsonschema:"https, of a host on the internet; or what the operator names in webhooks.allow"`
-	Types       []string `json:"types,omitzero" jsonschema:"sandbox.started and the like, or sandbox, snapshot, volume or template for all of one; left out: all"`
+	Types       []string `json:"types,omitzero" jsonschema:"sandbox.started and the like, or sandbox, snapshot, volume, template or image for all of one; left out: all"`
 	Description *string  `json:"description,omitempty" jsonschema:"at most 256 bytes"`
 }
 

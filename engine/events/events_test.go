@@ -52,6 +52,8 @@ func object(record any) any {
 		return shown{r.Name, string(r.State)}
 	case *template.Template:
 		return shown{r.Name, string(r.Status)}
+	case *shown: // an image
+		return *r
 	}
 	return nil
 }

@@ -27,6 +27,7 @@ const (
 	Snapshot Noun = "snapshot"
 	Volume   Noun = "volume"
 	Template Noun = "template"
+	Image    Noun = "image"
 )
 
 const (
@@ -43,6 +44,7 @@ func Types() []string {
 		"snapshot.created", "snapshot.ready", "snapshot.updated", "snapshot.archived", "snapshot.unarchived", "snapshot.deleted",
 		"volume.created", "volume.ready", "volume.updated", "volume.deleted",
 		"template.created", "template.updated", "template.deleted",
+		"image.created", "image.updated", "image.deleted",
 	}
 }
 
@@ -52,7 +54,7 @@ func CheckTypes(field string, types []string) error {
 	for _, t := range types {
 		if !slices.ContainsFunc(known, func(k string) bool { return matches(t, k) }) {
 			return fault.InvalidField(field, "%q is no type of event", sandbox.Clip(t, 40)).
-				WithRemedy("use sandbox, snapshot, volume or template for all of one, or some of %s", strings.Join(known, ", "))
+				WithRemedy("use sandbox, snapshot, volume, template or image for all of one, or some of %s", strings.Join(known, ", "))
 		}
 	}
 	return nil

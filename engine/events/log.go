@@ -17,7 +17,7 @@ import (
 // Options of a [Log].
 type Options struct {
 	// Object returns what clients see of a record, without any value of a variable: of a *sandbox.Sandbox,
-	// *sandbox.Snapshot, *sandbox.Volume or *template.Template. Its JSON is what is kept. Required.
+	// *sandbox.Snapshot, *sandbox.Volume, *template.Template or *image.Status. Its JSON is what is kept. Required.
 	Object func(record any) any
 	Keep   int64            // how many events are kept; 0: DefaultKeep
 	Most   int              // how many follow at once; 0: DefaultMost

@@ -152,6 +152,7 @@ func (s *Store) place(work string, img Image) (Image, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.images[img.Digest] = img
+	s.changed()
 	return img, nil
 }
 

@@ -70,6 +70,7 @@ func (s *Store) rename(change func(references, owners map[string]string) error) 
 		return err
 	}
 	s.references, s.owners = all, owners
+	s.changed()
 	return syncDir(s.dir)
 }
 

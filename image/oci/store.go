@@ -40,7 +40,9 @@ type Options struct {
 	Roots      *x509.CertPool // that registries are verified by; nil: the host's
 	// ProjectBytes is how much a project may bring, of images that are there; zero: 20 GiB.
 	ProjectBytes int64
-	Logger       *slog.Logger // nil logs nothing
+	// Changed is called when an image or a name is there, or gone; it does not wait. nil: nobody hears of it.
+	Changed func()
+	Logger  *slog.Logger // nil logs nothing
 }
 
 // Store keeps images in one directory, which several processes may share. It is safe for concurrent use.
@@ -59,7 +61,8 @@ type Store struct {
 	turns      map[string]chan struct{} // layers and images that are being made
 	pulls      map[string]*pull         // by reference
 	failed     map[string]error         // likewise
-	owed       []Layer                  // of removed images, to be looked at when no image is being made
+	changed    func()
+	owed       []Layer // of removed images, to be looked at when no image is being made
 	closed     bool
 	anonymous  *remote // as projects speak to registries
 	remote     *remote // nil: nothing is pulled
@@ -120,7 +123,11 @@ func Open(o Options) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{dir: o.Dir, limits: o.Limits.filled(), arch: hostArch(), projectBytes: cmp.Or(o.ProjectBytes, 20<<30), log: log, flush: syncAll, images: make(map[string]Image), turns: make(map[string]chan struct{}), pulls: make(map[string]*pull), failed: make(map[string]error)}
+	changed := o.Changed
+	if changed == nil {
+		changed = func() {}
+	}
+	s := &Store{changed: changed, dir: o.Dir, limits: o.Limits.filled(), arch: hostArch(), projectBytes: cmp.Or(o.ProjectBytes, 20<<30), log: log, flush: syncAll, images: make(map[string]Image), turns: make(map[string]chan struct{}), pulls: make(map[string]*pull), failed: make(map[string]error)}
 	if o.Public != nil {
 		s.remote, s.anonymous = newRemote(o.Registries, o.Public, o.Roots), newRemote(forProjects(o.Registries), o.Public, o.Roots)
 	}
@@ -358,6 +365,7 @@ func (s *Store) assemble(ctx context.Context, p plan, limits Limits, saw func(in
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.images[img.Digest] = img
+	s.changed()
 	return img, nil
 }
 

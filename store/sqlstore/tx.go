@@ -44,6 +44,7 @@ func (t *tx) Changes() store.Changes     { return changes{t} }
 func (t *tx) Webhooks() store.Webhooks   { return webhooks{t} }
 
 func (t *tx) PreviewLinks() store.PreviewLinks       { return previewLinks{t} }
+func (t *tx) KnownImages() store.KnownImages         { return knownImages{t} }
 func (t *tx) NetworkRequests() store.NetworkRequests { return networkRequests{t} }
 func (t *tx) UnownedArchives() store.UnownedArchives { return unownedArchives{t} }
 

@@ -49,6 +49,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"AuditRetention", auditRetention},
 		{"NetworkRequests", networkRequestRecords},
 		{"PreviewLinks", previewLinkRecords},
+		{"KnownImages", knownImageRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},
 		{"Requests", requestRecords},

@@ -42,7 +42,7 @@ func eventTypes() map[string]reflect.Type {
 }
 
 type follow struct {
-	Type      []string `query:"type" doc:"only these types, separated by commas: sandbox.started and the like, or sandbox, snapshot, volume or template for all of one"`
+	Type      []string `query:"type" doc:"only these types, separated by commas: sandbox.started and the like, or sandbox, snapshot, volume, template or image for all of one"`
 	Project   *string  `query:"project" doc:"of this project, or * for all, for the server's own administrator's token; the default is the caller's"`
 	LastEvent *string  `query:"last_event_id" doc:"the same as the header Last-Event-ID, which goes before it; 0: all events that are kept"`
 	Follow    *bool    `query:"follow" doc:"false: end behind the newest event that there is, by an event end (EventsPosition); the default is true"`

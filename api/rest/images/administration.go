@@ -38,7 +38,7 @@ func (a *API) getImage(ctx context.Context, c *httpapi.Call, in *byImage) (v1.Im
 		return v1.ImageDetails{}, err
 	}
 	out := v1.ImageDetails{
-		Image: imageOf(d.Status), Files: d.Image.Files, Absent: append([]string{}, d.Image.Absent...), Env: shape.MapOrEmpty(d.Image.Env),
+		Image: ImageOf(d.Status), Files: d.Image.Files, Absent: append([]string{}, d.Image.Absent...), Env: shape.MapOrEmpty(d.Image.Env),
 		Builds: make([]v1.ImageBuild, 0, len(d.Builds)),
 	}
 	for i := range d.Builds {

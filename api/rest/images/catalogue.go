@@ -24,7 +24,7 @@ func (a *API) listImages(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInpu
 	out := v1.ImageList{Items: make([]v1.Image, 0, len(images))}
 	names := make([]string, 0, len(images))
 	for _, s := range images {
-		out.Items = append(out.Items, imageOf(s))
+		out.Items = append(out.Items, ImageOf(s))
 		names = append(names, s.Name)
 	}
 	if a.Keeper == nil {
@@ -88,20 +88,21 @@ func (a *API) awaitImage(ctx context.Context, c *httpapi.Call, seconds *int, do 
 		}
 		if at := slices.IndexFunc(images, is); at >= 0 {
 			c.Status = http.StatusAccepted
-			return imageOf(images[at]), nil
+			return ImageOf(images[at]), nil
 		}
 		if s, err = do(ctx); err != nil {
 			return v1.Image{}, httpapi.Cause(ctx, err)
 		}
-		return imageOf(s), nil
+		return ImageOf(s), nil
 	}
 	if err != nil {
 		return v1.Image{}, httpapi.Cause(ctx, err)
 	}
-	return imageOf(s), nil
+	return ImageOf(s), nil
 }
 
-func imageOf(s image.Status) v1.Image {
+// ImageOf returns an image as clients see it.
+func ImageOf(s image.Status) v1.Image {
 	out := v1.Image{
 		Name: s.Name, Description: s.Title, Aliases: append([]string{}, s.Aliases...), AliasNotes: s.Notes(), Default: s.Default, Allowed: s.Allowed, Status: string(s.State),
 		Digest: s.Image.Digest, Versions: shape.MapOrEmpty(s.Image.Versions), SizeBytes: s.Image.SizeBytes, BuiltAt: shape.TimeOrNull(s.Image.Created), Start: s.Start, Config: configOf(s.Image),

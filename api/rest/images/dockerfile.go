@@ -79,6 +79,6 @@ func (a *API) buildDockerfile(ctx context.Context, c *httpapi.Call, in *buildDoc
 		s = c.Events()
 	}
 	s.End()
-	_ = s.Send(v1.BuildMade, 0, imageOf(made)) // what a client that went away does not take is left out
+	_ = s.Send(v1.BuildMade, 0, ImageOf(made)) // what a client that went away does not take is left out
 	return nil
 }

@@ -55,7 +55,7 @@ func (a *API) importImages(ctx context.Context, c *httpapi.Call, in *importImage
 	}
 	out := v1.ImageList{Items: make([]v1.Image, 0, len(made))}
 	for _, s := range made {
-		out.Items = append(out.Items, imageOf(s))
+		out.Items = append(out.Items, ImageOf(s))
 	}
 	return out, nil
 }

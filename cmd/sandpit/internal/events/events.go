@@ -96,6 +96,8 @@ func about(e *v1.ProjectEvent) string {
 	case e.Template() != nil:
 		t := e.Template()
 		name, status = fmt.Sprintf("%s@%d", t.Name, t.Version), t.Status
+	case e.Image() != nil:
+		status = e.Image().Status
 	}
 	if e.Actor != "" {
 		actor = ", by " + e.Actor
