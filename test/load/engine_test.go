@@ -32,7 +32,7 @@ func TestSurviveKill9OnAnEngine(t *testing.T) {
 	t.Cleanup(h.sweep)
 	h.start()
 	ctx := t.Context()
-	p := newPromises()
+	p := newPromises(h)
 	rounds := length(4, 100)
 	for round := range rounds {
 		if _, err := h.killedUnder(ctx, p, round); err != nil {

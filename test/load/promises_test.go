@@ -24,6 +24,8 @@ type promises struct {
 	mu    sync.Mutex
 	boxes map[string]*promised
 	dead  map[string]bool // deleted, by an answer of 204
+	keyed keyed
+	h     *host // of the server that runs now
 }
 
 // promised is one sandbox that a 201 was answered for.
@@ -33,6 +35,7 @@ type promised struct {
 	commands map[string]int    // exit code by process id, of those that were answered
 	started  map[string]birth  // of those that run in the background
 	files    map[string]string // content by path, of writes that were answered
+	granted  *granted
 }
 
 // birth identifies a process: its number inside, and when it began.
@@ -41,8 +44,15 @@ type birth struct {
 	ticks string
 }
 
-func newPromises() *promises {
-	return &promises{boxes: map[string]*promised{}, dead: map[string]bool{}}
+func newPromises(h *host) *promises {
+	return &promises{boxes: map[string]*promised{}, dead: map[string]bool{}, keyed: keyed{}, h: h}
+}
+
+// made records a sandbox.
+func (p *promises) made(id string) {
+	p.did(func() {
+		p.boxes[id] = &promised{id: id, commands: map[string]int{}, started: map[string]birth{}, files: map[string]string{}, granted: newGranted()}
+	})
 }
 
 // some returns one that no delete was asked for, or nil.
@@ -73,17 +83,15 @@ func (p *promises) did(fn func()) {
 // error is that of an answer.
 func (p *promises) act(ctx context.Context, c *client.Client, name string) (answered bool, err error) {
 	b := p.some()
-	kind := rand.IntN(10)
+	kind := rand.IntN(14)
 	if b == nil {
 		kind = 0
 	}
 	switch {
 	case kind < 2:
 		var box *v1.Sandbox
-		if box, _, err = c.Create(ctx, v1.CreateSandbox{IdleTimeoutSeconds: new(int64(0))}); err == nil {
-			p.did(func() {
-				p.boxes[box.ID] = &promised{id: box.ID, commands: map[string]int{}, started: map[string]birth{}, files: map[string]string{}}
-			})
+		if box, err = p.keyed.create(ctx, p, c, name); err == nil && box != nil {
+			p.made(box.ID)
 		}
 	case kind < 6:
 		want := rand.IntN(200)
@@ -104,6 +112,8 @@ func (p *promises) act(ctx context.Context, c *client.Client, name string) (answ
 		if r, err = c.Exec(ctx, b.id, v1.Exec{Argv: []string{"sleep", "86000"}, TimeoutSeconds: new(86000.0), WaitSeconds: new(0.0)}); err == nil {
 			err = p.follow(ctx, c, b, r.ProcessID)
 		}
+	case kind < 13:
+		err = b.granted.act(ctx, p, c, b.id, name)
 	default:
 		p.did(func() { b.leaving = true })
 		if err = c.Delete(ctx, b.id); err == nil {
@@ -181,7 +191,7 @@ func (p *promises) kept(ctx context.Context, c *client.Client) error {
 			g.do(func() error { return fmt.Errorf("%s is %s after a restart", id, s) })
 		} else if p.boxes[id] == nil && s == "running" {
 			// Its create was not answered; what is there all the same has to be whole.
-			g.do(func() error { return (&promised{id: id}).kept(ctx, c) })
+			g.do(func() error { return (&promised{id: id, granted: newGranted()}).kept(ctx, c, p.h) })
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.boxes)) {
@@ -201,13 +211,13 @@ func (p *promises) kept(ctx context.Context, c *client.Client) error {
 			g.do(func() error { return fmt.Errorf("%s was created, and is %q", id, there[id]) })
 			continue
 		}
-		g.do(func() error { return b.kept(ctx, c) })
+		g.do(func() error { return b.kept(ctx, c, p.h) })
 	}
 	return g.wait()
 }
 
 // kept holds the server to what it answered of one sandbox.
-func (b *promised) kept(ctx context.Context, c *client.Client) error {
+func (b *promised) kept(ctx context.Context, c *client.Client, h *host) error {
 	r, err := c.Exec(ctx, b.id, v1.Exec{Command: new("echo here")})
 	if err != nil || r.Stdout != "here\n" {
 		return fmt.Errorf("%s does not answer: %+v, %w", b.id, r, err)
@@ -251,5 +261,5 @@ func (b *promised) kept(ctx context.Context, c *client.Client) error {
 			return fmt.Errorf("%s: file %s has %q, %w; want %q", b.id, path, got, err, want)
 		}
 	}
-	return nil
+	return b.granted.kept(ctx, c, h, b.id)
 }

@@ -31,10 +31,10 @@ func TestSurviveKill9(t *testing.T) {
 	h.http.CloseIdleConnections()
 	before := h.rest()
 
-	p := newPromises()
+	p := newPromises(h)
 	var down time.Duration
 	acts := 0
-	rounds := length(8, 200)
+	rounds := length(8, 2000)
 	for round := range rounds {
 		n, err := h.killedUnder(ctx, p, round)
 		acts += n
