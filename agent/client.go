@@ -27,6 +27,7 @@ import (
 type Client struct {
 	dial    func(ctx context.Context) (net.Conn, error)
 	full    func() fault.Disk // nil: the agent knows as much as anybody
+	root    func() bool       // nil: no
 	silence silence
 }
 
@@ -38,7 +39,13 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error)) *Client {
 // WithFullDisk returns a client that calls full to find which disk is full when the agent reports
 // that one is: inside, the limit of one sandbox and that of all together look alike.
 func (c *Client) WithFullDisk(full func() fault.Disk) *Client {
-	return &Client{dial: c.dial, full: full, silence: newSilence()}
+	return &Client{dial: c.dial, full: full, root: c.root, silence: newSilence()}
+}
+
+// WithRoot returns a client that calls root to find whether a user of the sandbox's whom the sandbox made
+// its root by another name may act. The name "root" itself says who it is, and is for the caller to refuse.
+func (c *Client) WithRoot(root func() bool) *Client {
+	return &Client{dial: c.dial, full: c.full, root: root, silence: newSilence()}
 }
 
 // Info is what an agent reports about itself.
@@ -217,6 +224,15 @@ func (c *Client) call(ctx context.Context, req *wire.Request, into any) (*stream
 	return s, nil
 }
 
+// others reports whether a request is for a user whom only the agent knows.
+func others(req *wire.Request) bool {
+	user := req.User
+	if req.Start != nil {
+		user = req.Start.User
+	}
+	return user != "" && user != sandbox.UserSandbox && user != sandbox.UserRoot
+}
+
 // open dials and sends a request. A guarded stream does not wait for ever for a silent agent.
 func (c *Client) open(ctx context.Context, req *wire.Request, guarded bool) (*stream, error) {
 	if !utf8.ValidString(req.Path) {
@@ -224,6 +240,9 @@ func (c *Client) open(ctx context.Context, req *wire.Request, guarded bool) (*st
 	}
 	if !utf8.ValidString(req.To) {
 		return nil, notText("to", req.To)
+	}
+	if c.root != nil && others(req) {
+		req.AsRoot = c.root()
 	}
 	b, err := wire.AppendJSON(wire.AppendHello(nil), wire.Call, req)
 	if err != nil {

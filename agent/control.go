@@ -40,6 +40,15 @@ func (c *Client) LimitLogs(ctx context.Context, bytes int64) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpLimitLogs, Size: bytes}, nil)
 }
 
+// SetAccount has the sandbox's user called so, from the next command on: in the files inside that tell
+// of accounts, and by the variables of commands. Its home and its directory for work are made. What the
+// image gave to others is fault.Invalid, and nothing has changed; again is that the disk had the account
+// before, and then nothing is refused. An agent of a build that cannot do it is fault.Unsupported.
+func (c *Client) SetAccount(ctx context.Context, a sandbox.Account, again bool) error {
+	a = a.Full()
+	return c.ask(ctx, &wire.Request{Op: wire.OpAccount, Account: &wire.Account{Name: a.Name, Home: a.Home, Workdir: a.Workdir, Again: again}}, nil)
+}
+
 // MaxInput is the most bytes of one [Input].
 const MaxInput = wire.MaxLargeInput
 

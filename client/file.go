@@ -19,7 +19,7 @@ import (
 )
 
 // Paths are absolute, inside the sandbox, or relative to /workspace. User is
-// "sandbox" or "root"; empty: sandbox.
+// an account of the sandbox, by name or number; empty: sandbox.
 
 // ReadOptions say how to read a file. The zero value reads all of it.
 type ReadOptions struct {

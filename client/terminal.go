@@ -25,7 +25,7 @@ type TerminalOptions struct {
 	Command    string // shell text
 	Cols, Rows int    // 1 to 1000; zero: 80 and 24
 	Term       string // the kind of terminal; empty: xterm-256color
-	User       string // "sandbox" or "root"; empty: sandbox
+	User       string // an account of the sandbox, by name or number; empty: who commands run as
 	Cwd        string // empty: /workspace
 	Stays      bool   // it belongs to the sandbox: Close leaves it, and AttachTerminal joins it again
 }

@@ -109,8 +109,11 @@ func (s *Service) load(ctx context.Context, a attached) (*contexts, error) {
 	return all, nil
 }
 
-// loadFor is load for a call that may make the context want.
-func (s *Service) loadFor(ctx context.Context, u *engine.Use, want sandbox.Context) (*contexts, error) {
+// loadFor is load for a call that may make the context want, of which it fills in what the sandbox decides.
+func (s *Service) loadFor(ctx context.Context, u *engine.Use, want *sandbox.Context) (*contexts, error) {
+	if err := u.Place(&want.User, &want.Cwd); err != nil {
+		return nil, err
+	}
 	all, err := s.load(ctx, u)
 	if err != nil {
 		return nil, err
@@ -124,7 +127,7 @@ func (s *Service) loadFor(ctx context.Context, u *engine.Use, want sandbox.Conte
 
 // contextOf returns the context that a cell asks for, new or not.
 func (s *Service) contextOf(ctx context.Context, u *engine.Use, r Request, want sandbox.Context) (*codeContext, error) {
-	all, err := s.loadFor(ctx, u, want)
+	all, err := s.loadFor(ctx, u, &want)
 	if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (s *Service) makeContext(ctx context.Context, c access.Caller, ref string, 
 		return Context{}, err
 	}
 	defer u.End()
-	all, err := s.loadFor(ctx, u, want)
+	all, err := s.loadFor(ctx, u, &want)
 	if err != nil {
 		return Context{}, err
 	}

@@ -120,7 +120,7 @@ func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed
 
 // queueShell finds the shell of a command, or makes it, and takes its lock.
 func (s *Service) queueShell(ctx context.Context, u *engine.Use, want sandbox.Context, r engine.ExecRequest) (*codeContext, error) {
-	all, err := s.loadFor(ctx, u, want)
+	all, err := s.loadFor(ctx, u, &want)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (u *Use) StartBackground(ctx context.Context, cmd agent.Command, ev *sandbo
 	if err != nil {
 		return nil, err
 	}
-	ev.ProcessID, ev.User, ev.Cwd, ev.Command = cmd.ID, cmd.User, cmd.Cwd, cmd.Argv[0]
+	ev.ProcessID, ev.User, ev.Cwd, ev.Command = cmd.ID, u.Account().Shown(cmd.User), cmd.Cwd, cmd.Argv[0]
 	if err := own.Begin(ctx, ev, nil); err != nil {
 		own.End()
 		return nil, err

@@ -30,6 +30,7 @@ type CreateRequest struct {
 	ImageExact   bool   // a name that says something else than what is inside is fault.NotFound
 	Limits       sandbox.Limits
 	Env          map[string]string // of every command
+	Account      *sandbox.Account  // its user; nil: that of the snapshot, or the default one
 	Metadata     map[string]string
 	IdleTimeout  *time.Duration         // nil: the default; zero: never
 	Retention    *time.Duration         // likewise
@@ -51,6 +52,8 @@ type CreateRequest struct {
 	Secrets      map[string]secrets.Request // of the sandbox itself, by their names
 	Template     *sandbox.Template          // what filled the request in, or is to: see engine/templates
 
+	account       sandbox.Account  // what Account comes to
+	had           sandbox.Account  // that of the disk that it begins with
 	secrets       []secrets.Secret // what Secrets comes to
 	unasked, kept bool             // Network was nil; Retention was
 	diskMB        int              // as the caller asked for it
@@ -179,6 +182,10 @@ func (e *Engine) fill(r *CreateRequest) error {
 	k.Limits(r.Limits, set.Most)
 	k.Env(r.Env)
 	k.Metadata("metadata", r.Metadata)
+	var err error
+	if r.account, err = k.Account(r.Account, volume.Paths(r.Mounts), set.ForbidRoot); err != nil {
+		return err
+	}
 	if r.IdleTimeout == nil {
 		r.IdleTimeout = &set.IdleTimeout
 	}
@@ -258,7 +265,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	s := &sandbox.Sandbox{
 		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
 		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Template: r.Template.Kept(), Previews: r.Previews,
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Account: r.account, Template: r.Template.Kept(), Previews: r.Previews,
 		Clocks: sandbox.Clocks{
 			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
 			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,
@@ -288,7 +295,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 			return err
 		}
 		defer own.release()
-		if err := e.runCreate(ctx, own, s, img, secrets.OfNew(s, r.secrets), core.ActorOf(c)); err != nil {
+		if err := e.runCreate(ctx, own, s, img, secrets.OfNew(s, r.secrets), r.had, core.ActorOf(c)); err != nil {
 			return err
 		}
 		made, err = b.current()
@@ -305,7 +312,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // runCreate is the four steps of a create.
-func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, who core.Actor) error {
+func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, had sandbox.Account, who core.Actor) error {
 	ev := who.Event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
@@ -323,6 +330,9 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 	e.core.Checkpoint("create.done")
 	if err != nil {
 		return e.abortCreate(ctx, b, nil, who, err)
+	}
+	if err := giveAccount(ctx, inst, s.Account, had, s.Account.Same(had)); err != nil {
+		return e.abortCreate(ctx, b, inst, who, err)
 	}
 	l := e.newLive(b.entry, inst, img)
 	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {

@@ -47,6 +47,9 @@ func (e *Engine) disks(ctx context.Context, project string, r *CreateRequest) (*
 	if r.Env == nil {
 		r.Env = snap.Env
 	}
+	if r.had = snap.Account; r.Account == nil {
+		r.Account = &r.had
+	}
 	entry, err := e.images.Resolve(snap.Image)
 	if err != nil {
 		entry = image.Entry{Name: snap.Image} // who looks for the build says what is wrong

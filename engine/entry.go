@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/command"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/expiry"
 	"sandpit.dev/engine/gates"
@@ -67,9 +68,9 @@ type activity = expiry.Use
 type session struct {
 	inst   runtime.Instance
 	client *agent.Client
-	image  map[string]string         // the image's variables
-	env    atomic.Pointer[variables] // of every command
-	down   chan struct{}             // closed when the instance is down, after exit was set
+	image  map[string]string                 // the image's variables
+	env    atomic.Pointer[command.Variables] // of every command
+	down   chan struct{}                     // closed when the instance is down, after exit was set
 	exit   runtime.Exit
 	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
 	ends   endings                      // of processes that it took along

@@ -139,7 +139,7 @@ func (u *Use) intend(ctx context.Context, cmd agent.Command, kind sandbox.EventT
 	}
 	ev := u.who.Event(kind, s, u.e.now())
 	ev.Done, ev.OK = false, false
-	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, cmd.User, cmd.Cwd
+	ev.ProcessID, ev.User, ev.Cwd = cmd.ID, s.Account.Shown(cmd.User), cmd.Cwd
 	ev.Name, ev.Labels = mark.Name, mark.Labels
 	ev.Command = sandbox.Clip(process.CommandLine(cmd), sandbox.MaxEventCommand-len("…"))
 	err := u.e.core.Store.Update(ctx, func(tx store.Tx) error { return tx.Events().Append(ev) })

@@ -97,7 +97,7 @@ func TestExec(t *testing.T) {
 	})
 	t.Run("NamesEveryWrongField", func(t *testing.T) {
 		_, err := h.engine.Exec(t.Context(), alice, "box", engine.ExecRequest{
-			Shell: "a", Argv: []string{"b"}, Cwd: "x\x00", Env: map[string]string{"a-b": ""}, User: "bin",
+			Shell: "a", Argv: []string{"b"}, Cwd: "x\x00", Env: map[string]string{"a-b": ""}, User: "b in",
 			Stdin: make([]byte, engine.MaxStdin+1), Timeout: 25 * time.Hour, Wait: -1, MaxStdout: engine.MaxCollected + 1, MaxStderr: -1,
 		}, nil)
 		wantCode(t, err, fault.Invalid)

@@ -263,7 +263,7 @@ func (f *forks) record(id sandbox.ID, r ForkRequest, at time.Time) *sandbox.Sand
 	s := &sandbox.Sandbox{
 		ID: id, Project: p.Project, Key: r.Key,
 		Image: p.Image, ImageDigest: p.ImageDigest, AskedImage: p.AskedImage, Runtime: p.Runtime,
-		Limits: p.Limits, Env: maps.Clone(p.Env), Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.settings.Load().Network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks, Sudo: p.Sudo, Previews: sandbox.Previews{Host: p.Previews.Host},
+		Limits: p.Limits, Env: maps.Clone(p.Env), Account: p.Account, Metadata: maps.Clone(p.Metadata), Mounts: slices.Clone(p.Mounts), Network: f.e.settings.Load().Network.Bounded(p.Network), Template: p.Template, Clocks: p.Clocks, Sudo: p.Sudo, Previews: sandbox.Previews{Host: p.Previews.Host},
 		State: sandbox.Creating, Parent: f.o.descend, ForkedFrom: p.ID,
 		CreatedAt: at, UpdatedAt: at, LastActivity: at,
 	}
@@ -349,6 +349,9 @@ func (f *forks) make(ctx context.Context) error {
 				f.insts[i], err = d.Create(ctx, made)
 			} else {
 				f.insts[i], err = d.(runtime.Forker).Fork(ctx, f.o.parent.ID, made, f.o.taken)
+			}
+			if err == nil {
+				err = giveAccount(ctx, f.insts[i], f.o.parent.Account, f.o.parent.Account, true)
 			}
 			return err
 		})

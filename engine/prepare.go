@@ -10,7 +10,9 @@ import (
 	"strings"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // named reports whether env has a variable, in whatever case: npm knows its own in any.
@@ -41,7 +43,10 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 	if err != nil {
 		return err
 	}
-	env := maps.Clone(u.l.env.Load().of(cmd.User))
+	if err := u.Place(&cmd.User, &cmd.Cwd); err != nil {
+		return err
+	}
+	env := maps.Clone(u.l.env.Load().Of(cmd.User))
 	for _, s := range set.All {
 		if !s.Bound() {
 			env[s.Name] = s.Value
@@ -83,4 +88,23 @@ func (u *Use) Prepare(ctx context.Context, cmd *agent.Command) error {
 	}
 	cmd.Env = env
 	return nil
+}
+
+// Place fills in whom a command acts as that does not say, and makes its directory absolute.
+func (u *Use) Place(user, dir *string) error {
+	a := u.Account()
+	asked := *user
+	if *user = a.User(asked); asked == "" && *user == sandbox.UserRoot && u.e.settings.Load().ForbidRoot {
+		return check.NoRoot()
+	}
+	*dir = a.Absolute(*dir)
+	return nil
+}
+
+// Account is that of the sandbox's user.
+func (u *Use) Account() sandbox.Account {
+	if s := u.b.record.Load(); s != nil {
+		return s.Account
+	}
+	return sandbox.Account{}
 }

@@ -150,7 +150,7 @@ func (e *Engine) update(ctx context.Context, b held, who core.Actor, p update.Pa
 		}
 	}
 	if l != nil && p.Env != nil {
-		l.setEnv(*p.Env, b.record.Load().Mounts)
+		l.setEnv(*p.Env, b.record.Load())
 	}
 	e.plan(b.entry)
 	return nil

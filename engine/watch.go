@@ -5,12 +5,12 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"net"
 	"strings"
 	"time"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/engine/command"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -24,10 +24,11 @@ func (e *Engine) newLive(b *entry, inst runtime.Instance, img image.Image) *sess
 	if t, ok := inst.(runtime.DiskTeller); ok {
 		l.client = l.client.WithFullDisk(t.FullDisk)
 	}
+	l.client = l.client.WithRoot(func() bool { return !e.settings.Load().ForbidRoot })
 	l.gate = e.gateOf(b, l)
 	e.observe(b, l)
 	rec := b.record.Load()
-	l.setEnv(rec.Env, rec.Mounts)
+	l.setEnv(rec.Env, rec)
 	return l
 }
 
@@ -58,30 +59,22 @@ func (l *session) told(res sandbox.Result) sandbox.Result {
 	return res
 }
 
-// variables are what commands begin with, by who runs them.
-type variables struct{ user, root map[string]string }
-
-func (v *variables) of(user string) map[string]string {
-	if user == sandbox.UserRoot {
-		return v.root
+// setEnv makes own, over the image's, the variables of commands begun from now on.
+func (l *session) setEnv(own map[string]string, of *sandbox.Sandbox) {
+	programs := ""
+	if h, ok := l.inst.(runtime.Helper); ok {
+		programs = h.Programs()
 	}
-	return v.user
+	l.env.Store(command.NewVariables(l.image, own, of, programs))
 }
 
-// setEnv makes own, over the image's, the variables of commands begun from now on.
-func (l *session) setEnv(own map[string]string, mounts []sandbox.Mount) {
-	env := make(map[string]string, len(l.image)+len(own))
-	maps.Copy(env, l.image)
-	maps.Copy(env, own)
-	v := &variables{user: env, root: sandbox.ForRoot(env, mounts)}
-	if h, ok := l.inst.(runtime.Helper); ok {
-		for _, env := range []map[string]string{v.user, v.root} {
-			if path := env["PATH"]; path != "" { // without one the agent has its own
-				env["PATH"] = h.Programs() + ":" + path
-			}
-		}
+// giveAccount tells the agent of a new life which account its user has, on a disk that had one already. again is
+// that nothing that the disk says against it is to be heard. The default one needs no telling.
+func giveAccount(ctx context.Context, inst runtime.Instance, a, had sandbox.Account, again bool) error {
+	if a.Default() && had.Default() {
+		return nil
 	}
-	l.env.Store(v)
+	return agent.NewClient(inst.Dial).SetAccount(ctx, a, again)
 }
 
 // watch waits until the instance is down. If that was no verb's doing, it

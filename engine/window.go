@@ -33,7 +33,7 @@ func (c Changes) Recorded() []sandbox.FileChange { return recorded(c.Files) }
 // Track opens a window on the workspace, and if asked to on the artifacts, so that a caller need
 // not look through them after each command.
 func (u *Use) Track(ctx context.Context, artifacts bool) Window {
-	w := Window{u: u, workspace: u.track(ctx, sandbox.Workspace)}
+	w := Window{u: u, workspace: u.track(ctx, u.Account().Absolute("."))}
 	if artifacts {
 		w.artifacts = u.track(ctx, sandbox.Artifacts)
 	}

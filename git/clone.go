@@ -5,7 +5,6 @@ package git
 
 import (
 	"context"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -108,11 +107,11 @@ func (s *Service) Clone(ctx context.Context, c access.Caller, ref string, r Clon
 	if _, err := j.run(ctx, cl.command(append(args, "--", cl.reach.a.Text, cl.Path)...)); err != nil {
 		return Cloned{}, err
 	}
-	out := Cloned{URL: cl.reach.a.Text, Path: cl.Path}
-	if !path.IsAbs(out.Path) {
-		out.Path = path.Join(sandbox.Workspace, out.Path)
+	box, err := s.engine.Get(ctx, c, ref)
+	if err != nil {
+		return Cloned{}, err
 	}
-	out.Path = path.Clean(out.Path)
+	out := Cloned{URL: cl.reach.a.Text, Path: box.Account.Absolute(cl.Path)}
 	j.at.Path = out.Path
 	if out.Commit, out.Branch, err = j.head(ctx); err != nil {
 		return Cloned{}, err
@@ -127,7 +126,7 @@ func (s *Service) Clone(ctx context.Context, c access.Caller, ref string, r Clon
 		out.Commit, out.Branch, err = j.head(ctx)
 	}
 	if err != nil {
-		if out.Path != sandbox.Workspace {
+		if out.Path != box.Account.Absolute(".") {
 			actx, cancel := core.Aside(ctx)
 			defer cancel()
 			_ = s.files.RemoveFile(actx, c, ref, out.Path, sandbox.RemoveFileOptions{Recursive: true, User: r.User})

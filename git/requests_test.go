@@ -174,7 +174,7 @@ func TestWrongFields(t *testing.T) {
 			return err
 		}()},
 		"as_user": {func() error {
-			_, err := g.Status(ctx, alice, box, git.StatusRequest{At: git.At{User: "0"}})
+			_, err := g.Status(ctx, alice, box, git.StatusRequest{At: git.At{User: "0 0"}})
 			return err
 		}()},
 		"timeout_seconds": {func() error {

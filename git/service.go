@@ -19,6 +19,7 @@ import (
 // Engine is what this package needs of the engine; *engine.Engine is one.
 type Engine interface {
 	Exec(ctx context.Context, c access.Caller, ref string, r engine.ExecRequest, sink func(sandbox.Frame) error) (engine.ExecResult, error)
+	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	NetworkLog(ctx context.Context, c access.Caller, ref string) (engine.NetworkLog, error)
 	MostCommandTime() time.Duration
 }

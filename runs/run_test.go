@@ -268,7 +268,7 @@ func TestRun(t *testing.T) {
 			"empty":    {Sandbox: "box", Commands: shells("")},
 			"relative": {Sandbox: "box", Commands: relative},
 			"too long": {Sandbox: "box", Commands: long},
-			"a user":   {Sandbox: "box", Commands: shells("true"), User: "www"},
+			"a user":   {Sandbox: "box", Commands: shells("true"), User: "w w"},
 			"a ttl":    {Sandbox: "box", Commands: shells("true"), TTL: 8 * 24 * time.Hour},
 			"a name":   {Sandbox: "a/b", Commands: shells("true")},
 		} {

@@ -109,6 +109,11 @@ func (r *Runner) Start(ctx context.Context, c access.Caller, q Request) (*sandbo
 			return nil, err
 		}
 		run.Sandbox, run.Identifier = s.ID, s.Ref()
+		place(run, &q, s.Account)
+	} else if s, err := r.engine.Get(ctx, c, q.Sandbox); err == nil {
+		place(run, &q, s.Account)
+	} else {
+		place(run, &q, sandbox.Account{}) // it is made, or the run says why not
 	}
 	if err := r.engine.CheckRecord(ctx, c.Project, run.Sandbox, q.recorded()); err != nil {
 		return nil, err
@@ -177,6 +182,19 @@ func (r *Runner) check(c access.Caller, q *Request) (*sandbox.Run, error) {
 		return nil, fault.InvalidFields(bad...)
 	}
 	return run, nil
+}
+
+// place fills in what a sandbox decides whose user has this account: where commands start, and who runs
+// those that do not say.
+func place(run *sandbox.Run, q *Request, a sandbox.Account) {
+	if q.User == "" {
+		run.User = a.User("")
+	}
+	for i := range run.Commands {
+		if cmd := &run.Commands[i]; q.User == "" || cmd.Cwd == "." {
+			cmd.Cwd = a.Absolute(cmd.Cwd)
+		}
+	}
 }
 
 func (r *Runner) checkCommand(user string, q *Command) (sandbox.RunCommand, []fault.Field) {

@@ -28,6 +28,7 @@ type Sandbox struct {
 	Template *Template         // nil: not known, it is older than templates or was made by the server itself
 	Network  NetworkPolicy     // in its normal form
 	Sudo     bool              // its user may run commands as its root, and so is root
+	Account  Account           // in its normal form
 	Clocks
 
 	State      State

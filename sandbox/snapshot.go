@@ -25,6 +25,7 @@ type Snapshot struct {
 	Runtime     string
 	Limits      Limits            // of the sandbox then
 	Env         map[string]string // likewise
+	Account     Account           // likewise
 
 	State     SnapshotState
 	Archive   Archive // where its disk is; not whole: it is being written, and the disk is here

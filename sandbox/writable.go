@@ -19,7 +19,7 @@ const (
 const RootHome = "/root"
 
 // Writable lists the directories that a sandbox's user writes below, beside mounted volumes.
-func Writable() []string { return []string{Workspace, Artifacts, "/home/sandbox", "/tmp", "/var/tmp"} }
+func Writable() []string { return []string{Workspace, Artifacts, Home, "/tmp", "/var/tmp"} }
 
 // sharedPlaces are directories below which a user may decide what a path leads to: /home,
 // whose homes are the users', the kernel's and the runtime's, and the image's directory of locks
@@ -27,8 +27,8 @@ func Writable() []string { return []string{Workspace, Artifacts, "/home/sandbox"
 var sharedPlaces = [...]string{"/home", "/proc", "/dev", "/run/lock", "/var/run/lock", "/var/lock"}
 
 // UserDecides reports whether what is at a path inside, as it is written, may be decided by
-// the sandbox's user: it is relative, or below a directory that the user can write.
-func UserDecides(p string, mounts []Mount) bool {
+// the sandbox's user, whose account is own: it is relative, or below a directory that the user can write.
+func UserDecides(p string, mounts []Mount, own Account) bool {
 	if !path.IsAbs(p) || strings.Contains(p, "/..") {
 		return true
 	}
@@ -43,7 +43,7 @@ func UserDecides(p string, mounts []Mount) bool {
 			return true
 		}
 	}
-	for _, dir := range Writable() {
+	for _, dir := range append(Writable(), own.Full().Home, own.Full().Workdir) {
 		if within(p, dir) {
 			return true
 		}
@@ -53,18 +53,18 @@ func UserDecides(p string, mounts []Mount) bool {
 
 // ForRoot returns the variables that commands of the sandbox's root get of env: without the
 // directories of PATH, and without a HOME, about which the user decides. It does not change env.
-func ForRoot(env map[string]string, mounts []Mount) map[string]string {
+func ForRoot(env map[string]string, mounts []Mount, own Account) map[string]string {
 	out := make(map[string]string, len(env))
 	for name, value := range env {
 		switch name {
 		case "PATH":
-			kept := slices.DeleteFunc(strings.Split(value, ":"), func(dir string) bool { return UserDecides(dir, mounts) })
+			kept := slices.DeleteFunc(strings.Split(value, ":"), func(dir string) bool { return UserDecides(dir, mounts, own) })
 			if len(kept) == 0 {
 				continue // the agent's own
 			}
 			value = strings.Join(kept, ":")
 		case "HOME":
-			if UserDecides(value, mounts) {
+			if UserDecides(value, mounts, own) {
 				continue
 			}
 		}

@@ -30,14 +30,14 @@ func TestForRoot(t *testing.T) {
 		if tc.want != "" {
 			want["PATH"] = tc.want
 		}
-		if d := cmp.Diff(want, sandbox.ForRoot(env, mounts)); d != "" {
+		if d := cmp.Diff(want, sandbox.ForRoot(env, mounts, sandbox.Account{})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.path, d)
 		}
 		if env["PATH"] != tc.path {
 			t.Errorf("the variables themselves became %q", env)
 		}
 	}
-	if got := sandbox.ForRoot(map[string]string{"HOME": "/srv/home"}, mounts)["HOME"]; got != "/srv/home" {
+	if got := sandbox.ForRoot(map[string]string{"HOME": "/srv/home"}, mounts, sandbox.Account{})["HOME"]; got != "/srv/home" {
 		t.Errorf("a home that is no user's became %q", got)
 	}
 }

@@ -70,6 +70,7 @@ type Spec struct {
 	Image       string                 `json:"image,omitempty"` // empty: the server's default image, or the disk's
 	Limits      sandbox.Limits         `json:"limits,omitzero"` // zero fields are left to the server
 	Env         map[string]string      `json:"env,omitempty"`
+	Account     *sandbox.Account       `json:"account,omitempty"` // nil: what the caller says
 	Network     *sandbox.NetworkPolicy `json:"network,omitempty"` // nil: what the caller or the server says
 	Volumes     []Volume               `json:"volumes,omitempty"`
 	Start       sandbox.Start          `json:"start,omitzero"`

@@ -19,7 +19,7 @@ func (s *Server) everything() dirs.Root {
 	return dirs.Root{
 		Dir: s.o.Dir,
 		Do: func(fn func()) {
-			v, err := s.view("root")
+			v, err := s.view("root", true)
 			if err != nil {
 				v = s.o.User
 			}

@@ -40,13 +40,13 @@ func (s *Server) checkStart(id string, st *wire.Start) error {
 		return err
 	}
 	if st.Cwd = wire.UnescapeName(st.Cwd); st.Cwd == "" {
-		st.Cwd = s.o.Workspace
+		st.Cwd = s.account.Load().workdir
 	}
 	if len(st.Cwd) > wire.MaxPath || strings.ContainsRune(st.Cwd, 0) {
 		return fault.InvalidField("cwd", "%q is not a valid path: it has %d bytes of at most %d, without NUL", message.Clip(st.Cwd, 80), len(st.Cwd), wire.MaxPath)
 	}
 	if !strings.HasPrefix(st.Cwd, "/") {
-		st.Cwd = path.Join(s.o.Workspace, st.Cwd)
+		st.Cwd = path.Join(s.account.Load().workdir, st.Cwd)
 	}
 	if st.StdinSize < 0 || st.StdinSize > wire.MaxStdin {
 		return fault.InvalidField("stdin", "has %d bytes, over the bound of %d", st.StdinSize, wire.MaxStdin).

@@ -67,7 +67,7 @@ func (p *process) causeLocked(code int, signal unix.Signal) (cause, detail strin
 	if n, ok := grown(p.refusals, p.srv.o.PidsRefusals); ok && n > 0 {
 		return wire.CausePids, fmt.Sprintf("forks that the sandbox's limit of processes refused while it ran: %d", n)
 	}
-	switch err := askRoom(filepath.Join(p.srv.o.Dir, p.srv.o.Workspace)); {
+	switch err := askRoom(filepath.Join(p.srv.o.Dir, p.srv.account.Load().workdir)); {
 	case errors.Is(err, unix.ENOSPC):
 		return wire.CauseDisk, "less than 1 MiB of disk was left when it ended, for all sandboxes together"
 	case errors.Is(err, unix.EDQUOT): // of the sandbox's own, or of all: the server knows

@@ -40,6 +40,10 @@ type Options struct {
 	Dir       string // the directory that stands for "/" in paths and cwd; "": /
 	Workspace string // where commands start and relative paths begin, inside; "": /workspace
 
+	// Expose makes a directory, which is open, writable for the user, whose view of the system is
+	// read-only. Nil: there is no such view, or nothing can be done about it.
+	Expose func(dir int) error
+
 	// OOMKills and PidsRefusals read counters of the commands' limits; nil:
 	// unknown, and then nothing is said to have ended by them.
 	OOMKills, PidsRefusals func() (int64, error)
@@ -105,6 +109,7 @@ type Server struct {
 	values  redactCache
 	budget  budget
 	pause   suspension
+	account atomic.Pointer[ownAccount] // never nil
 	files   *files.Service
 	ports   *ports.Service
 	sockets socketWatch
@@ -151,11 +156,12 @@ func New(o Options) *Server {
 	}
 	s.budget = budget{srv: s, limit: o.MaxLogBytes}
 	s.ctx, s.end = context.WithCancel(context.Background())
+	s.account.Store(&ownAccount{view: o.User, workdir: o.Workspace})
 	begin := s.work.Go
 	s.files = files.New(files.Options{
-		Dir: o.Dir, Workspace: o.Workspace, View: s.view, Buffers: &s.memory, Go: begin, Done: s.ctx.Done(), Logger: o.Logger,
+		Dir: o.Dir, Workspace: func() string { return s.account.Load().workdir }, View: s.view, Buffers: &s.memory, Go: begin, Done: s.ctx.Done(), Logger: o.Logger,
 	})
-	s.ports = ports.New(o.User)
+	s.ports = ports.New(func() view.View { return s.account.Load().view })
 	s.changed, s.watched = changed.New(s.everything()), watched.New(s.everything(), begin)
 	s.sockets.srv = s
 	s.reaper = reaper{srv: s, born: make(chan struct{}, 1)}
@@ -297,6 +303,8 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return c.Outcome(s.proceed(req.Turn))
 	case wire.OpSudo:
 		return c.Outcome(s.setSudo(req.Sudo))
+	case wire.OpAccount:
+		return c.Outcome(s.setAccount(req.Account))
 	case wire.OpPorts:
 		return s.ports.List(ctx, c)
 	case wire.OpDial:
@@ -352,25 +360,4 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 	}
 	return fault.New(fault.Unsupported, "the sandbox's agent (version %s) does not know the operation %q", s.o.Version, message.Clip(req.Op, 40)).
 		WithRemedy("stop and start the sandbox, so that it gets the current agent")
-}
-
-// view returns the view that acts for user.
-func (s *Server) view(user string) (view.View, error) {
-	switch user {
-	case "", s.o.User.Identity().Name, "sandbox":
-		return s.o.User, nil
-	case "root":
-		if s.o.Root == nil {
-			return nil, fault.New(fault.Denied, "user: %q is not allowed in this sandbox", user).
-				WithRemedy("leave the user out, or use %q", s.o.User.Identity().Name)
-		}
-		if v, ok := s.o.Root.(view.Starter); ok {
-			if err := v.Start(); err != nil {
-				return nil, fault.Wrap(fault.Unavailable, err, "nothing can run as the sandbox's root now").
-					WithRemedy("stop and start the sandbox")
-			}
-		}
-		return s.o.Root, nil
-	}
-	return nil, fault.InvalidField("user", "%q is not a user of this sandbox; it is \"sandbox\" or \"root\"", message.Clip(user, 40))
 }

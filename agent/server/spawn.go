@@ -59,9 +59,9 @@ const (
 // prepare makes of a command's needs what takes no thread of the view's: to change threads
 // costs more than all of it, and is done once, when the command begins. It has nothing that
 // others see, and takes in over.
-func (s *Server) prepare(st *wire.Start, in *input) (*spawn, error) {
+func (s *Server) prepare(st *wire.Start, root bool, in *input) (*spawn, error) {
 	defer in.close()
-	view, err := s.view(st.User)
+	view, err := s.view(st.User, root)
 	if err != nil {
 		return nil, err
 	}

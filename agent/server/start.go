@@ -27,7 +27,7 @@ func (s *Server) serveStart(ctx context.Context, c *call.Conn, req *wire.Request
 	if err != nil {
 		return err
 	}
-	sp, err := s.prepare(req.Start, &in)
+	sp, err := s.prepare(req.Start, req.AsRoot, &in)
 	if err != nil {
 		return err
 	}

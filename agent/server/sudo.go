@@ -62,7 +62,7 @@ func (s *Server) setSudo(policy string) error {
 // linkSudo puts a link to sudo's program where login shells, which set PATH anew, find it. What is there already
 // stays, and a disk that takes no link is found out by who looks for it.
 func (s *Server) linkSudo() {
-	root, err := s.view("root")
+	root, err := s.rootView("root")
 	if err != nil {
 		return
 	}
@@ -296,7 +296,7 @@ func (e *elevation) take(oob []byte, flags int) error {
 // admit says whether the caller may use sudo, and finds the command that it belongs to.
 func (e *elevation) admit() error {
 	s := e.srv
-	user := s.o.User.Identity()
+	user := s.account.Load().view.Identity()
 	policy, _ := s.sudo.policy.Load().(string)
 	switch {
 	case e.uid == 0: // it has what it asks for

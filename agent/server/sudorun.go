@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,24 +15,23 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"sandpit.dev/agent/server/accounts"
 	"sandpit.dev/agent/server/descriptor"
 	"sandpit.dev/agent/server/fork"
 	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/server/tree"
 	"sandpit.dev/agent/sudo"
 	"sandpit.dev/agent/wire"
-	"sandpit.dev/fault"
 )
 
 // run starts the command beside the caller's, and sees it through.
 func (e *elevation) run(ctx context.Context) error {
 	s := e.srv
-	root, err := s.view("root")
+	root, err := s.view("root", true)
 	if err != nil {
 		return err
 	}
-	var who *account
-	root.Do(func() { who, err = s.lookUp(e.req.User) })
+	who, err := s.lookUp(e.req.User)
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,7 @@ func (e *elevation) run(ctx context.Context) error {
 // command makes of the request what is executed, and as whom.
 func (e *elevation) command(who *account) (sp *spawn, err error) {
 	s, r := e.srv, e.req
-	caller := s.o.User.Identity().Name
+	caller := s.account.Load().view.Identity().Name
 	if e.uid == 0 {
 		caller = "root"
 	}
@@ -294,99 +293,50 @@ func (a *account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: a.uid, Gid: a.gid, Groups: a.groups}
 }
 
-// mostUser is the highest number of a user; the one above stands for none.
-const mostUser = 65534
-
-// lookUp finds a user in the sandbox's own files, which hostile code may have written. It is called within Do.
+// lookUp finds a user in the sandbox's own files, which hostile code may have written.
 func (s *Server) lookUp(name string) (*account, error) {
-	root := &account{name: "root", home: "/root", shell: shell()}
 	if name == "" {
 		name = "root"
 	}
 	number := -1
 	if n, ok := strings.CutPrefix(name, "#"); ok {
 		v, err := strconv.ParseUint(n, 10, 32)
-		if err != nil || v > mostUser {
-			return nil, refuse("%q is no number of a user; one is 0 to %d", message.Clip(name, 40), mostUser)
+		if err != nil || v > accounts.MaxID {
+			return nil, refuse("%q is no number of a user; one is 0 to %d", message.Clip(name, 40), accounts.MaxID)
 		}
 		number = int(v)
 	}
-	lines, err := s.readAccounts("/etc/passwd")
-	if err != nil && name != "root" && number < 0 {
-		return nil, refuse("the sandbox's users cannot be read: %s", message.Of(err))
-	}
-	var found *account
-	for _, line := range lines {
-		f := strings.Split(line, ":")
-		if len(f) < 7 {
-			continue
-		}
-		uid, err := strconv.ParseUint(f[2], 10, 32)
-		gid, err2 := strconv.ParseUint(f[3], 10, 32)
-		if err != nil || err2 != nil || uid > mostUser || gid > mostUser || number < 0 && f[0] != name || number >= 0 && int(uid) != number {
-			continue
-		}
-		found = &account{name: f[0], home: f[5], shell: f[6], uid: uint32(uid), gid: uint32(gid)}
-		break
-	}
-	switch {
-	case found != nil:
-	case name == "root" || number == 0:
-		return root, nil
-	case number > 0:
-		found = &account{name: strconv.Itoa(number), home: "/", uid: uint32(number), gid: uint32(number)}
-	default:
-		return nil, refuse("user %q is none of this sandbox; its /etc/passwd lists them", message.Clip(name, 80))
-	}
-	if !strings.HasPrefix(found.home, "/") {
-		found.home = "/"
-	}
-	if !strings.HasPrefix(found.shell, "/") {
-		found.shell = shell()
-	}
-	found.groups = s.groupsOf(found)
-	return found, nil
-}
-
-// groupsOf lists the groups that name a user as a member, and its own.
-func (s *Server) groupsOf(a *account) []uint32 {
-	groups := []uint32{a.gid}
-	lines, _ := s.readAccounts("/etc/group")
-	for _, line := range lines {
-		f := strings.Split(line, ":")
-		if len(f) < 4 {
-			continue
-		}
-		gid, err := strconv.ParseUint(f[2], 10, 32)
-		if err != nil || gid > mostUser || uint32(gid) == a.gid || len(groups) == 64 {
-			continue
-		}
-		for member := range strings.SplitSeq(f[3], ",") {
-			if member == a.name {
-				groups = append(groups, uint32(gid))
-				break
-			}
-		}
-	}
-	return groups
-}
-
-// readAccounts reads a file of users or groups. What is no file of a usual size is an error.
-func (s *Server) readAccounts(path string) ([]string, error) {
-	const most = 1 << 20
-	fd, err := s.files.Open(path, unix.O_RDONLY|unix.O_NONBLOCK)
+	at, err := accounts.Root(s.o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, err
+	defer unix.Close(at)
+	all, err := accounts.List(at)
+	if err != nil && name != "root" && number < 0 {
+		return nil, refuse("the sandbox's users cannot be read: %s", message.Of(err))
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || st.Size > most {
-		return nil, fault.New(fault.Invalid, "%s is no file of at most %d bytes", path, most)
+	found := slices.IndexFunc(all, func(e accounts.Entry) bool {
+		return number < 0 && e.Name == name || number >= 0 && int(e.UID) == number
+	})
+	switch {
+	case found >= 0:
+	case name == "root" || number == 0:
+		return &account{name: "root", home: "/root", shell: shell()}, nil
+	case number > 0:
+		return &account{name: strconv.Itoa(number), home: "/", shell: shell(), uid: uint32(number), gid: uint32(number), groups: []uint32{uint32(number)}}, nil
+	default:
+		return nil, refuse("user %q is none of this sandbox; its /etc/passwd lists them", message.Clip(name, 80))
 	}
-	b, err := io.ReadAll(io.LimitReader(f, most))
-	return strings.Split(string(b), "\n"), err
+	e := all[found]
+	a := &account{name: e.Name, home: e.Home, shell: e.Shell, uid: e.UID, gid: e.GID, groups: []uint32{e.GID}}
+	if !strings.HasPrefix(a.home, "/") {
+		a.home = "/"
+	}
+	if !strings.HasPrefix(a.shell, "/") {
+		a.shell = shell()
+	}
+	if groups, err := accounts.Groups(at, e); err == nil {
+		a.groups = groups
+	}
+	return a, nil
 }

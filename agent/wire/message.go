@@ -67,6 +67,9 @@ const (
 
 	// OpSudo: Sudo, who may use sudo from now on, until the next such call. Reply, Done.
 	OpSudo = "sudo"
+	// OpAccount: Account. The sandbox's user is called so from then on, in the files that tell of
+	// accounts and by what is started; its directories are made. Reply, Done.
+	OpAccount = "account"
 
 	// OpPorts: Reply is a Ports, Done.
 	OpPorts = "ports"
@@ -149,7 +152,8 @@ type Request struct {
 	Sudo string `json:"sudo,omitempty"` // SudoOff, SudoOn or SudoForbidden
 
 	User      string `json:"user,omitempty"`
-	Path      string `json:"path,omitempty"` // escaped, as To
+	AsRoot    bool   `json:"as_root,omitempty"` // a User, or a Start.User, who turns out to be root by another name may be
+	Path      string `json:"path,omitempty"`    // escaped, as To
 	To        string `json:"to,omitempty"`
 	Offset    int64  `json:"offset,omitempty"`
 	Length    int64  `json:"length,omitempty"` // 0 or less: to the end
@@ -168,6 +172,7 @@ type Request struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Change     *Change           `json:"change,omitempty"`
 	Replace    *Replace          `json:"replace,omitempty"`
+	Account    *Account          `json:"account,omitempty"`
 
 	Search *Search `json:"search,omitempty"`
 	Pack   *Pack   `json:"pack,omitempty"`

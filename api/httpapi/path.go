@@ -35,7 +35,7 @@ func Place(route string, query *string, optional bool) (string, error) {
 	case query != nil:
 		return CheckPath("path", *query)
 	case optional:
-		return sandbox.Workspace, nil
+		return ".", nil
 	}
 	return "", fault.InvalidField("path", "is missing").WithRemedy("name it in the route (…/files/main.py) or in the query (?path=/workspace/main.py)")
 }

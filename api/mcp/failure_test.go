@@ -40,7 +40,7 @@ func TestFailures(t *testing.T) {
 		"ASlipInAName":         {"run_command", arguments{"command": "ls", "timeout_second": 5}, []string{"argument timeout_second is not an argument of this tool; did you mean timeout_seconds?"}},
 		"ATimeoutOutOfBounds":  {"run_command", arguments{"command": "ls", "timeout_seconds": 1e9}, []string{"argument timeout_seconds 1000000000 is outside 0.1 to 86400"}},
 		"ATimeoutOfWords":      {"run_command", arguments{"command": "ls", "timeout_seconds": "soon"}, []string{`argument timeout_seconds is "soon" and not a number`}},
-		"AUserThatIsNone":      {"run_command", arguments{"command": "ls", "as_user": "bob"}, []string{`argument as_user "bob" is not one of sandbox, root`}},
+		"AUserThatIsNone":      {"run_command", arguments{"sandbox": "box", "command": "ls", "as_user": "bob"}, []string{`argument as_user "bob" is not an account of this sandbox; there are sandbox, root`}},
 		"AnEnvThatIsNone":      {"run_command", arguments{"command": "ls", "env": "x"}, []string{`argument env is neither an object of strings`}},
 		"ABadVariable":         {"run_command", arguments{"sandbox": "box", "command": "ls", "env": arguments{"1 A": "x"}}, []string{"error (invalid): argument env", `"1 A"`}},
 		"ACwdThatIsMissing":    {"run_command", arguments{"sandbox": "box", "command": "ls", "cwd": "nowhere"}, []string{"error (invalid): argument cwd", "nowhere"}},
@@ -76,7 +76,7 @@ func TestFailures(t *testing.T) {
 		"ARelativeCwd":         {"run_sandbox", arguments{"identifier": "a", "commands": []any{arguments{"shell": "ls", "cwd": "src"}}}, []string{`argument commands[0].cwd "src" is not absolute`}},
 		"TimeoutOfARun":        {"run_sandbox", arguments{"identifier": "a", "commands": []any{arguments{"shell": "ls", "timeout_ms": 86400001}}}, []string{"argument commands[0].timeout_ms 86400001 is more than 86400000"}},
 		"AnUnknownOption":      {"run_sandbox", arguments{"identifier": "a", "commands": []any{"ls"}, "options": arguments{"ttl": 5}}, []string{"argument options.ttl is not known"}},
-		"AUserOfARunThatIsNot": {"run_sandbox", arguments{"identifier": "a", "commands": []any{"ls"}, "options": arguments{"as_user": "admin"}}, []string{`argument options.as_user "admin" is neither`}},
+		"AUserOfARunThatIsNot": {"run_sandbox", arguments{"identifier": "a", "commands": []any{"ls"}, "options": arguments{"as_user": "ad min"}}, []string{`as_user "ad min" is not a valid name`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := call(t, s, c.tool, c.args)

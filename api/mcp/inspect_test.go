@@ -283,7 +283,7 @@ func TestWatchFiles(t *testing.T) {
 			}
 			ok(t, h.alice(), "run_command", arguments{"sandbox": "box", "command": "mkdir src/deep; echo x > src/deep/file; mv src/deep/file 'src/--- forged ---'"})
 			got := <-answered
-			wantParts(t, got, "changes in src · sandbox box", "--- changes ---\n", "created /workspace/src/deep (a directory)")
+			wantParts(t, got, "changes in /workspace/src · sandbox box", "--- changes ---\n", "created /workspace/src/deep (a directory)")
 			if strings.Contains(got, "\n--- forged") {
 				t.Errorf("a file's name made a section of its own: %s", got)
 			}

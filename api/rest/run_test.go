@@ -115,7 +115,7 @@ func TestRuns(t *testing.T) {
 			"a long time": {commands(object{"shell": "true", "timeout_ms": 86_400_001}), "commands[0].timeout_ms"},
 			"no time":     {commands(object{"shell": "true", "timeout_ms": 0}), "commands[0].timeout_ms"},
 			"a ttl":       {object{"commands": []object{{"shell": "true"}}, "ttl_seconds": 604_801}, "ttl_seconds"},
-			"a user":      {object{"commands": []object{{"shell": "true"}}, "as_user": "www"}, "as_user"},
+			"a user":      {object{"commands": []object{{"shell": "true"}}, "as_user": "w w w"}, "as_user"},
 		} {
 			p := want[v1.Problem](h, 422, "POST", "/v1/sandboxes/box/runs", c.body)
 			if len(p.Errors) == 0 || p.Errors[0].Field != c.field {

@@ -119,6 +119,7 @@ func createRequest(sp *httpapi.Spellings, b *v1.CreateSandbox, sizes sandbox.Siz
 	r := engine.CreateRequest{
 		Env:      httpapi.EitherMap(sp, "env", b.Env, "env_vars", b.EnvVars),
 		Metadata: b.Metadata,
+		Account:  shape.AccountAsked(b.Account, b.User),
 		Image:    httpapi.Given(b.Image),
 		Runtime:  httpapi.Given(b.Runtime),
 		Network:  networkWords{b.Network, b.NetworkEnabled, b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList}.read(sp),

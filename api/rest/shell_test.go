@@ -109,7 +109,7 @@ func TestShells(t *testing.T) {
 		}{
 			{422, "POST", main + "/exec", object{}, "command"},
 			{422, "POST", main + "/exec", object{"command": "true", "cwd": "x"}, "cwd"},
-			{422, "POST", main + "/exec", object{"command": "true", "as_user": "bin"}, "as_user"},
+			{422, "POST", main + "/exec", object{"command": "true", "as_user": "bin"}, "user"},
 			{422, "POST", main + "/exec", object{"command": "true", "as_user": "root"}, "user"},
 			{422, "POST", box + "/shells/a%2Fb/exec", object{"command": "true"}, "name"},
 			{422, "POST", box + "/shells/a%07b/exec", object{"command": "true"}, "name"},

@@ -62,7 +62,7 @@ func (a *API) createTemplate(ctx context.Context, c *idempotency.Call, in *creat
 
 func templateRequest(sp *httpapi.Spellings, b *v1.CreateTemplate, sizes sandbox.Sizes) templates.Request {
 	r := templates.Request{Name: b.Name, Server: b.Server, From: httpapi.Given(b.FromSnapshot), Spec: template.Spec{
-		Description: httpapi.Given(b.Description), Image: httpapi.Given(httpapi.Either(sp, "image", b.Image, "base", b.Base)), Env: b.Env,
+		Description: httpapi.Given(b.Description), Image: httpapi.Given(httpapi.Either(sp, "image", b.Image, "base", b.Base)), Env: b.Env, Account: shape.AccountAsked(b.Account, b.User),
 		ForSkills: b.ForSkills, Steps: b.Steps, Start: sandbox.Start{Command: httpapi.Given(b.Start)},
 	}}
 	if b.FromSnapshot != nil && r.From == "" {
@@ -193,6 +193,9 @@ func templateOf(t *template.Template, k *templates.Kept) v1.Template {
 	out.Default = k.ProjectDefault == t.Name && !out.Server || k.ServerDefault == t.Name && out.Server
 	if f := t.Failure; f != nil {
 		out.Failure = &v1.TemplateFailure{Step: f.Step, Command: f.Command, ExitCode: f.ExitCode, Output: f.Output, Reason: f.Reason}
+	}
+	if a := s.Account; a != nil {
+		out.Account, out.User = new(shape.Account(*a)), a.As
 	}
 	if s.Network != nil {
 		out.Network = new(shape.Policy(*s.Network))

@@ -32,6 +32,11 @@ func Differs(r *engine.CreateRequest, s *sandbox.Sandbox) []string {
 	add("pids", r.Limits.Pids != 0 && r.Limits.Pids != s.Limits.Pids)
 	add("env", r.Env != nil && !maps.Equal(r.Env, s.Env))
 	add("metadata", r.Metadata != nil && !maps.Equal(r.Metadata, s.Metadata))
+	if a := r.Account; a != nil {
+		full := a.Normal()
+		add("account", !full.Same(s.Account))
+		add("user", a.As != "" && full.User("") != s.Account.User(""))
+	}
 	add("network", r.Network != nil && !sameNetwork(r.Network, &s.Network))
 	add("idle_timeout_seconds", other(r.IdleTimeout, s.IdleTimeout))
 	add("idle_action", other(r.OnIdle, s.OnIdle))

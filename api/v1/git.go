@@ -8,7 +8,7 @@ import "time"
 // GitAt says where in a sandbox git runs.
 type GitAt struct {
 	Path           string   `json:"path,omitempty" jsonschema:"a directory of the repository, below /workspace if it is relative; left out: /workspace itself"`
-	AsUser         string   `json:"as_user,omitempty" jsonschema:"sandbox (the default) or root"`
+	AsUser         string   `json:"as_user,omitempty" jsonschema:"an account of the sandbox, by name or number; the default is its own user"`
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"git is ended then; left out: 30 minutes, or the most that the server gives a command"`
 }
 
@@ -29,7 +29,7 @@ type GitClone struct {
 	Commit *string `json:"commit,omitempty" jsonschema:"a commit to check out, at least 4 hexadecimal digits"`
 	Depth  *int    `json:"depth,omitempty" jsonschema:"how many commits of the history; left out: all of it"`
 	GitLogin
-	AsUser         string   `json:"as_user,omitempty" jsonschema:"sandbox (the default) or root"`
+	AsUser         string   `json:"as_user,omitempty" jsonschema:"an account of the sandbox, by name or number; the default is its own user"`
 	TimeoutSeconds *float64 `json:"timeout_seconds,omitempty" jsonschema:"git is ended then; left out: 30 minutes, or the most that the server gives a command"`
 }
 

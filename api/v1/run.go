@@ -11,7 +11,7 @@ type StartRun struct {
 	Commands        []RunCommandSpec  `json:"commands" jsonschema:"1 to 100 commands, in order"`
 	DefaultCwd      *string           `json:"default_cwd,omitempty" jsonschema:"absolute working directory of commands that name none; the default is /workspace, as root /root"`
 	DefaultEnv      map[string]string `json:"default_env,omitempty" jsonschema:"variables of all commands, under their own"`
-	AsUser          *string           `json:"as_user,omitempty" jsonschema:"sandbox or root; the default is sandbox"`
+	AsUser          *string           `json:"as_user,omitempty" jsonschema:"an account of the sandbox, by name or number; the default is its own user"`
 	TTLSeconds      *int64            `json:"ttl_seconds,omitempty" jsonschema:"delete the sandbox when unused for so long, 1 to 604800; of one that the run makes the default is 3600"`
 	ContinueOnError bool              `json:"continue_on_error,omitempty" jsonschema:"run the rest after a failure; the run fails all the same"`
 	LockSandbox     bool              `json:"lock_sandbox,omitempty" jsonschema:"wait until earlier runs with lock_sandbox of this sandbox have ended"`

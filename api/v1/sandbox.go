@@ -21,6 +21,8 @@ type Sandbox struct {
 	Versions   Versions `json:"image_versions,omitempty" jsonschema:"what is really inside the image, where the answer is about one sandbox"`
 	Runtime    string   `json:"runtime" jsonschema:"what isolates it"`
 	Workspace  string   `json:"workspace_path" jsonschema:"where commands start and relative paths begin"`
+	Account    Account  `json:"account" jsonschema:"how its user is called, and where it works"`
+	User       string   `json:"user" jsonschema:"who commands run as that do not say: the account's name, or root"`
 
 	CPUCores float64 `json:"cpu_cores" jsonschema:"CPU cores that its commands may use together"`
 	MemoryMB int     `json:"memory_mb" jsonschema:"memory in MiB, without swap"`
@@ -116,6 +118,9 @@ type CreateSandbox struct {
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
+
+	Account *Account `json:"account,omitempty" jsonschema:"how its user is called, and where it works; with from_snapshot the default is that of the snapshot's sandbox"`
+	User    *string  `json:"user,omitempty" jsonschema:"who commands run as that do not say: the account (the default), or root, where the server allows that"`
 
 	Env              map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command"`
 	EnvVars          map[string]string `json:"env_vars,omitzero" jsonschema:"the same as env"`

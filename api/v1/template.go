@@ -25,6 +25,8 @@ type Template struct {
 	DiskMB       *int              `json:"disk_mb,omitempty"`
 	Pids         *int              `json:"pids,omitempty"`
 	Env          map[string]string `json:"env"`
+	Account      *Account          `json:"account,omitempty" jsonschema:"how the user of its sandboxes is called; missing: what the create says"`
+	User         string            `json:"user,omitempty" jsonschema:"who commands run as that do not say; missing: what the create says"`
 	Network      *NetworkPolicy    `json:"network,omitempty" jsonschema:"missing: what the create or the server says"`
 	Volumes      []MountVolume     `json:"volumes"`
 	Start        string            `json:"start,omitempty" jsonschema:"the command that runs in a sandbox from each start on"`
@@ -75,6 +77,9 @@ type CreateTemplate struct {
 	MemoryMB *int     `json:"memory_mb,omitempty" jsonschema:"memory in MiB, 16 to 1048576"`
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 	Pids     *int     `json:"pids,omitempty" jsonschema:"processes and threads, 8 to 32768"`
+
+	Account *Account `json:"account,omitempty" jsonschema:"how the user of its sandboxes is called, and where it works, where the create does not say"`
+	User    *string  `json:"user,omitempty" jsonschema:"who commands run as that do not say: the account, or root; likewise"`
 
 	Env       map[string]string `json:"env,omitzero" jsonschema:"environment variables of every command; they are shown to who reads the template, so that secrets are no part of it"`
 	Network   any               `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn"`

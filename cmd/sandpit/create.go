@@ -35,6 +35,7 @@ type making struct {
 	pids         int
 	env          *flags.Variables
 	labels       flags.Pairs
+	account      *flags.Account
 	volumes      flags.Mounts
 	skills       []string
 	network      string
@@ -57,6 +58,7 @@ func makingFlags(a *app.App, c *cobra.Command) *making {
 	f.Var(&m.disk, "disk", "disk (1G)")
 	f.IntVar(&m.pids, "pids", 0, "most processes and threads")
 	m.env = flags.EnvFlags(f, a.Getenv, "environment variable of every command")
+	m.account = flags.AccountFlags(f)
 	f.Var(m.labels, "label", "label to find it by; may be given again")
 	f.StringVar(&m.from, "from-snapshot", "", "begin with the disk of this snapshot: its id, or SANDBOX/NAME")
 	f.VarP(&m.volumes, "volume", "v", "mount a volume: NAME:PATH, NAME/SUB:PATH or NAME:PATH:ro; may be given again")
@@ -81,7 +83,7 @@ func (m *making) request() v1.CreateSandbox {
 	return v1.CreateSandbox{
 		Key: flags.Given(f, "name", m.key), Image: flags.Given(f, "image", m.image), Template: flags.Given(f, "template", m.template), Runtime: flags.Given(f, "runtime", m.runtime), ImageExact: flags.Given(f, "image-exact", m.exact), Size: flags.Given(f, "size", m.size), CPUCores: flags.Given(f, "cpu", m.cpu),
 		MemoryMB: m.memory.Value(), DiskMB: m.disk.Value(), Pids: flags.Given(f, "pids", m.pids),
-		Env: m.env.Value(), Metadata: m.labels.Value(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
+		Env: m.env.Value(), Metadata: m.labels.Value(), Account: m.account.Value(), User: m.account.User(), FromSnapshot: flags.Given(f, "from-snapshot", m.from), Volumes: m.volumes, Skills: m.skills,
 		Network:            m.reach.Policy(m.network),
 		IdleTimeoutSeconds: k.Idle.Seconds(), IdleAction: k.IdleAction.Value(), RetentionSeconds: k.Retention.Seconds(), ArchiveAfterSeconds: k.Archive.Seconds(),
 		AutoDelete: k.Bool("auto-delete", k.AutoDelete), TTLSeconds: k.Ttl.Seconds(), TTLMode: k.TtlMode.Value(), OnExpiry: k.OnExpiry.Value(),

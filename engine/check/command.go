@@ -6,8 +6,8 @@ package check
 import (
 	"path"
 	"strings"
+	"unicode"
 
-	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
@@ -94,36 +94,35 @@ func (k *Fields) Command(shell string, argv []string) {
 	}
 }
 
-// Cwd checks a working directory of user's and makes it absolute. Where none is asked for,
-// root's is its home: the user writes in the workspace, and programs run what lies where
-// they start.
+// Cwd checks a working directory of user's. What is relative is to the directory of the sandbox's account.
+// Where none is asked for, root's is its home: the user writes in that directory, and programs run what lies
+// where they start.
 func (k *Fields) Cwd(dir, user string) string {
 	if dir == "" {
-		if user == sandbox.UserRoot {
+		if user == sandbox.UserRoot || user == "0" {
 			return sandbox.RootHome
 		}
-		return sandbox.Workspace
+		return "."
 	}
 	k.Path("cwd", dir)
-	if !path.IsAbs(dir) {
-		dir = path.Join(sandbox.Workspace, dir)
-	}
 	return path.Clean(dir)
 }
 
 // User checks who a command or a file operation acts as, and fills in the default. Root, where
-// forbidRoot is set, is fault.Denied.
+// forbidRoot is set, is fault.Denied. Any other name is for the sandbox's list of accounts to know: the
+// agent finds who has it, and its number.
 func (k *Fields) User(user string, forbidRoot bool) (string, error) {
-	switch user {
-	case "", sandbox.UserSandbox:
+	switch {
+	case user == "", user == sandbox.UserSandbox:
 		return sandbox.UserSandbox, nil
-	case sandbox.UserRoot:
+	case user == sandbox.UserRoot, user == "0":
 		if forbidRoot {
-			return "", fault.New(fault.Denied, "this server does not let anything act as root in its sandboxes").
-				WithRemedy("leave as_user out, to act as %q", sandbox.UserSandbox)
+			return "", NoRoot()
 		}
 		return sandbox.UserRoot, nil
+	case len(user) > sandbox.MaxAccountName || !Plain(user) || strings.ContainsAny(user, " /:") || strings.ContainsFunc(user, func(r rune) bool { return r > unicode.MaxASCII }):
+		k.Bad("as_user", "%q is not a valid name of an account: it has at most %d printable characters of ASCII, without a space, a slash and a colon", sandbox.Clip(user, 40), sandbox.MaxAccountName)
+		return "", nil
 	}
-	k.Bad("as_user", "%q is neither %q nor %q", sandbox.Clip(user, 40), sandbox.UserSandbox, sandbox.UserRoot)
-	return "", nil
+	return user, nil
 }

@@ -101,6 +101,9 @@ func (r *Request) Command(set *defaults.Settings, streamed bool) (agent.Command,
 	if cmd.User, err = k.User(r.User, set.ForbidRoot); err != nil {
 		return cmd, err
 	}
+	if r.User == "" {
+		cmd.User = "" // the sandbox says who
+	}
 	return cmd, k.Err()
 }
 

@@ -54,6 +54,9 @@ func (r *Terminal) Command(set *defaults.Settings) (agent.Command, error) {
 	if cmd.User, err = k.User(r.User, set.ForbidRoot); err != nil {
 		return cmd, err
 	}
+	if r.User == "" {
+		cmd.User = "" // the sandbox says who
+	}
 	return cmd, k.Err()
 }
 

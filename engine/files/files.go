@@ -288,7 +288,7 @@ func (s *Service) use(ctx context.Context, c access.Caller, scope access.Scope, 
 
 func newEvent(u *engine.Use, kind sandbox.EventType, path, user string) *sandbox.Event {
 	ev := u.NewCallEvent(kind)
-	ev.Path, ev.User = path, user
+	ev.Path, ev.User = path, u.Account().Shown(user)
 	return ev
 }
 

@@ -5,7 +5,6 @@ package files
 
 import (
 	"context"
-	"path"
 	"sync"
 
 	"sandpit.dev/access"
@@ -90,16 +89,13 @@ func watch(ctx context.Context, u *engine.Use, r WatchRequest) (runtime.Watch, e
 		return nil, fault.New(fault.Unsupported, "the runtime of the sandbox %s cannot tell of changes as they happen", u.Sandbox()).
 			WithRemedy("list the directory from time to time")
 	}
-	dir := r.Path
-	if !path.IsAbs(dir) {
-		dir = path.Join(sandbox.Workspace, dir)
-	}
+	dir := u.Account().Absolute(r.Path)
 	// The host sees all: that the user may look into the directory is for the
 	// agent to say, with the rights that the user has inside.
 	if _, _, err := u.Client().List(ctx, dir, sandbox.ListFilesOptions{User: r.User, Limit: 1}); err != nil {
 		return nil, err
 	}
-	return watcher.Watch(ctx, path.Clean(dir), runtime.WatchOptions{Recursive: r.Recursive})
+	return watcher.Watch(ctx, dir, runtime.WatchOptions{Recursive: r.Recursive})
 }
 
 // watchEnd returns why a watch gave no further event: bound, which ends with ctx or with the

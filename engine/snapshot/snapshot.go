@@ -146,7 +146,7 @@ func (k *Keeper) Take(ctx context.Context, s *sandbox.Sandbox, who core.Actor, o
 func (k *Keeper) of(s *sandbox.Sandbox, who core.Actor) *sandbox.Snapshot {
 	return &sandbox.Snapshot{
 		ID: sandbox.NewID(), Project: s.Project, Sandbox: s.ID, Parent: s.Parent,
-		Image: s.Image, ImageDigest: s.ImageDigest, Runtime: s.Runtime, Limits: s.Limits, Env: maps.Clone(s.Env),
+		Image: s.Image, ImageDigest: s.ImageDigest, Runtime: s.Runtime, Limits: s.Limits, Env: maps.Clone(s.Env), Account: s.Account,
 		State: sandbox.SnapshotCreating, SizeBytes: -1, CreatedAt: k.core.Now(), CreatedBy: who.Name,
 	}
 }

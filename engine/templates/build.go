@@ -197,7 +197,7 @@ func (w *work) do(ctx context.Context) (sandbox.ID, *template.Failure) {
 	var never time.Duration
 	sp := &w.t.Spec
 	made, _, err := w.s.engine.Create(ctx, w.c, engine.CreateRequest{
-		Image: sp.Image, Limits: sp.Limits, Env: sp.Env, Network: sp.Network, Metadata: map[string]string{buildLabel: w.t.ID},
+		Image: sp.Image, Limits: sp.Limits, Env: sp.Env, Account: sp.Account, Network: sp.Network, Metadata: map[string]string{buildLabel: w.t.ID},
 		IdleTimeout: &never, TTL: buildLife,
 	})
 	if err != nil {
@@ -264,7 +264,7 @@ func (w *work) known(ctx context.Context) (disk sandbox.ID) {
 		for _, t := range all {
 			a, b := &t.Spec, &w.t.Spec
 			if t.Status == template.Ready && t.Snapshot != "" && slices.Equal(a.Steps, b.Steps) && a.Image == b.Image &&
-				reflect.DeepEqual(a.Env, b.Env) && reflect.DeepEqual(a.Network, b.Network) && a.Limits == b.Limits && w.t.CreatedAt.Sub(t.CreatedAt) < keepDisk {
+				reflect.DeepEqual(a.Env, b.Env) && reflect.DeepEqual(a.Account, b.Account) && reflect.DeepEqual(a.Network, b.Network) && a.Limits == b.Limits && w.t.CreatedAt.Sub(t.CreatedAt) < keepDisk {
 				if _, err := tx.Snapshots().Get(t.Snapshot); err == nil {
 					disk = t.Snapshot
 				}

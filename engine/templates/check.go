@@ -59,6 +59,9 @@ func (s *Service) CheckSpec(k *check.Fields, sp *template.Spec) {
 	text(k, "image", sp.Image, 512)
 	k.Limits(sp.Limits.Or(s.engine.Defaults().Limits), s.engine.Most())
 	k.Env(sp.Env)
+	if sp.Account != nil {
+		k.Add(sp.Account.Check())
+	}
 	text(k, "start.command", sp.Start.Command, template.MaxCommand)
 	if sp.Start.Command != "" {
 		k.Command(sp.Start.Command, nil)

@@ -323,6 +323,10 @@ func merge(r *engine.CreateRequest, t *template.Template, by sandbox.Choice) err
 		maps.Copy(env, r.Env)
 		r.Env = env
 	}
+	if r.Account == nil && sp.Account != nil {
+		a := *sp.Account
+		r.Account = &a
+	}
 	if r.Network == nil && sp.Network != nil {
 		p := *sp.Network
 		r.Network = &p

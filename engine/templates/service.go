@@ -211,6 +211,10 @@ func (s *Service) takeDisk(ctx context.Context, c access.Caller, r *Request) (gi
 		}
 	}
 	r.Spec.Env = env
+	if r.Spec.Account == nil && snap.Account != (sandbox.Account{}) {
+		a := snap.Account
+		r.Spec.Account = &a
+	}
 	return give, nil
 }
 

@@ -72,3 +72,11 @@ func Mountable(tx store.Tx, project string, mounts []sandbox.Mount) error {
 	}
 	return nil
 }
+
+// Paths lists where volumes go.
+func Paths(mounts []Mount) (all []string) {
+	for _, m := range mounts {
+		all = append(all, m.Path)
+	}
+	return all
+}

@@ -21,15 +21,15 @@ const sandboxColumns = "id, project, key, image, image_digest, asked_image, runt
 	" cpu, memory_mb, disk_mb, pids, env, metadata, idle_timeout, retention, expires_at," +
 	" state, stop_cause, stop_detail, handle, created_at, updated_at, started_at, stopped_at, last_activity," +
 	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision," +
-	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network, skills, archive, archive_after, template, retention_default, on_expiry, sudo, token_round, previews"
+	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network, skills, archive, archive_after, template, retention_default, on_expiry, sudo, token_round, previews, account"
 
 const (
 	insertSandbox = "INSERT INTO sandboxes (" + sandboxColumns + ", search) VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53) ON CONFLICT DO NOTHING"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54) ON CONFLICT DO NOTHING"
 	getSandbox   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = $1"
 	sandboxByKey = "SELECT " + sandboxColumns + " FROM sandboxes WHERE project = $1 AND key = $2 AND key <> ''"
-	// The owner, the id and the time of its making never change.
+	// The owner, the id, the account and the time of its making never change.
 	setSandbox = "UPDATE sandboxes SET image_digest = $1, asked_image = $2, runtime = $3," +
 		" cpu = $4, memory_mb = $5, disk_mb = $6, pids = $7, env = $8, metadata = $9," +
 		" idle_timeout = $10, retention = $11, expires_at = $12, stop_cause = $13, stop_detail = $14," +
@@ -90,7 +90,7 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1),
 		mountsText(s.Mounts), string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
 		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network), skillsText(s.Skills),
-		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews), searchText(s))
+		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews), s.Account.Text(), searchText(s))
 	if err != nil {
 		return err
 	}
@@ -431,12 +431,11 @@ func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any,
 
 // sandboxRow is one row as the data base returns it.
 type sandboxRow struct {
-	s                                                        sandbox.Sandbox
-	memory, disk, pids                                       int64
-	env, metadata, mounts, network, skills, archive, made    string
-	previews                                                 string
-	expires, created, updated, started, stopped, last, since int64
-	autoDelete, autoStart, autoResume, byDefault, sudo       int64
+	s                                                                     sandbox.Sandbox
+	memory, disk, pids                                                    int64
+	env, metadata, mounts, network, skills, archive, made, previews, acct string
+	expires, created, updated, started, stopped, last, since              int64
+	autoDelete, autoStart, autoResume, byDefault, sudo                    int64
 }
 
 // dest returns where the columns go, in the order of sandboxColumns.
@@ -451,7 +450,7 @@ func (r *sandboxRow) dest() []any {
 		&s.ExecCount, (*int64)(&s.ExecTime), &s.BytesUploaded, &s.BytesDownloaded, &s.Revision,
 		&r.mounts, (*string)(&s.OnIdle), &r.autoDelete, (*int64)(&s.TTL), &r.autoStart, &r.autoResume, (*string)(&s.Checkpoints),
 		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since, &r.network, &r.skills,
-		&r.archive, (*int64)(&s.ArchiveAfter), &r.made, &r.byDefault, (*string)(&s.OnExpiry), &r.sudo, &s.TokenRound, &r.previews,
+		&r.archive, (*int64)(&s.ArchiveAfter), &r.made, &r.byDefault, (*string)(&s.OnExpiry), &r.sudo, &s.TokenRound, &r.previews, &r.acct,
 	}
 }
 
@@ -492,6 +491,9 @@ func (r *sandboxRow) sandbox() (*sandbox.Sandbox, error) {
 		return nil, err
 	}
 	if s.Previews, err = parsePreviews(r.previews); err != nil {
+		return nil, err
+	}
+	if s.Account, err = sandbox.ParseAccount(r.acct); err != nil {
 		return nil, err
 	}
 	return &s, nil

@@ -16,14 +16,14 @@ import (
 type snapshots struct{ tx *tx }
 
 const snapshotColumns = "id, project, sandbox, name, auto, parent, image, image_digest, runtime," +
-	" cpu, memory_mb, disk_mb, pids, env, state, size_bytes, created_at, created_by, detail, archive"
+	" cpu, memory_mb, disk_mb, pids, env, state, size_bytes, created_at, created_by, detail, archive, account"
 
 // intents is the condition of the partial index of that name, word by word.
 const intents = "state <> 'ready'"
 
 const (
 	insertSnapshot = "INSERT INTO snapshots (" + snapshotColumns + ") VALUES (" +
-		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) ON CONFLICT DO NOTHING"
+		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21) ON CONFLICT DO NOTHING"
 	getSnapshot    = "SELECT " + snapshotColumns + " FROM snapshots WHERE id = $1"
 	snapshotByName = "SELECT " + snapshotColumns + " FROM snapshots WHERE sandbox = $1 AND name = $2 AND name <> '' AND sandbox <> ''"
 	updateSnapshot = "UPDATE snapshots SET name = $1, state = $2, size_bytes = $3, detail = $4, archive = $5 WHERE id = $6"
@@ -37,7 +37,7 @@ func (q snapshots) Insert(s *sandbox.Snapshot) error {
 	n, err := q.tx.exec(insertSnapshot,
 		string(s.ID), s.Project, string(s.Sandbox), s.Name, truth(s.Auto), string(s.Parent), s.Image, s.ImageDigest, s.Runtime,
 		s.Limits.CPU, int64(s.Limits.MemoryMB), int64(s.Limits.DiskMB), int64(s.Limits.Pids), labelsText(s.Env),
-		string(s.State), s.SizeBytes, micros(s.CreatedAt), s.CreatedBy, s.Detail, archiveText(s.Archive))
+		string(s.State), s.SizeBytes, micros(s.CreatedAt), s.CreatedBy, s.Detail, archiveText(s.Archive), s.Account.Text())
 	if err != nil || n == 1 {
 		return err
 	}
@@ -195,7 +195,7 @@ func (q snapshots) Count(query store.SnapshotQuery) (int, error) {
 type snapshotRow struct {
 	s                                sandbox.Snapshot
 	auto, memory, disk, pids, create int64
-	env, archive                     string
+	env, archive, acct               string
 }
 
 // dest lists where the columns go, in the order of snapshotColumns.
@@ -204,7 +204,7 @@ func (r *snapshotRow) dest() []any {
 	return []any{
 		(*string)(&s.ID), &s.Project, (*string)(&s.Sandbox), &s.Name, &r.auto, (*string)(&s.Parent),
 		&s.Image, &s.ImageDigest, &s.Runtime, &s.Limits.CPU, &r.memory, &r.disk, &r.pids, &r.env,
-		(*string)(&s.State), &s.SizeBytes, &r.create, &s.CreatedBy, &s.Detail, &r.archive,
+		(*string)(&s.State), &s.SizeBytes, &r.create, &s.CreatedBy, &s.Detail, &r.archive, &r.acct,
 	}
 }
 
@@ -216,6 +216,9 @@ func (r *snapshotRow) snapshot() (*sandbox.Snapshot, error) {
 	if s.Env, err = parseLabels(r.env); err != nil {
 		return &s, err
 	}
-	s.Archive, err = parseArchive(r.archive)
+	if s.Archive, err = parseArchive(r.archive); err != nil {
+		return &s, err
+	}
+	s.Account, err = sandbox.ParseAccount(r.acct)
 	return &s, err
 }

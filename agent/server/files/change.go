@@ -37,7 +37,7 @@ type changer struct {
 
 // Change answers a change. A change of a tree that fails, or whose ctx ends, is made in a part.
 func (s *Service) Change(ctx context.Context, req *wire.Request) (wire.FileChanged, error) {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return wire.FileChanged{}, err
 	}

@@ -33,7 +33,7 @@ const (
 
 // List sends a directory, sorted by name, up to a limit.
 func (s *Service) List(c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 
 // Mkdir answers a mkdir.
 func (s *Service) Mkdir(req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (s *Service) makeOne(p string) error {
 // protect refuses to take away what the sandbox cannot do without.
 func (s *Service) protect(verb, p string) error {
 	switch clean := shown(p); clean {
-	case "/", s.o.Workspace:
+	case "/", s.o.Workspace():
 		return fault.New(fault.Denied, "%s: %s itself has to stay", verb, clean).WithRemedy("name what is in it")
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 // workspace and /tmp, for example, are two to the user) a complete copy
 // takes the new name at once, and then the old one is removed.
 func (s *Service) Move(ctx context.Context, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

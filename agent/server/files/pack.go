@@ -66,7 +66,7 @@ type packed struct {
 
 // Pack sends a file or a tree as a tar archive.
 func (s *Service) Pack(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (s *Service) Absolute(field, escaped string) (string, error) {
 		return "", fault.InvalidField(field, "%q holds a NUL byte", message.Clip(escaped, 200))
 	}
 	if p[0] != '/' {
-		p = s.o.Workspace + "/" + p
+		p = s.o.Workspace() + "/" + p
 	}
 	return p, nil
 }

@@ -13,7 +13,7 @@ func FuzzPath(f *testing.F) {
 	for _, path := range []string{"a/../b\uef80", "/", "a/..", "//", "."} {
 		f.Add(path)
 	}
-	s := New(Options{Dir: "/", Workspace: "/workspace"})
+	s := New(Options{Dir: "/", Workspace: func() string { return "/workspace" }})
 	f.Fuzz(func(t *testing.T, path string) {
 		if p, err := s.Absolute("path", path); err == nil {
 			if p[0] != '/' || bytes.IndexByte([]byte(p), 0) >= 0 {

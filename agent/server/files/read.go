@@ -56,7 +56,7 @@ func checkRegular(fd int, p string, st *unix.Stat_t) error {
 
 // Read sends a file, or a range of it.
 func (s *Service) Read(c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 
 // Remove answers a remove.
 func (s *Service) Remove(ctx context.Context, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

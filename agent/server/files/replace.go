@@ -26,7 +26,7 @@ import (
 // Replace replaces text in files, one after the other. Each is replaced as a whole, as with a file that is
 // written, or stays as it was; what became of it is told of each.
 func (s *Service) Replace(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ type search struct {
 // Search looks for lines or files below a directory. Whatever is there,
 // it takes bounded time and memory, and leaves the tree through no link.
 func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

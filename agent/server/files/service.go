@@ -12,10 +12,10 @@ import (
 
 // Options is what a Service works with. All are required.
 type Options struct {
-	Dir       string // the directory that stands for "/" in paths
-	Workspace string // where relative paths begin, inside
+	Dir       string        // the directory that stands for "/" in paths
+	Workspace func() string // returns where relative paths begin, inside
 
-	View    func(user string) (view.View, error) // returns whose rights a call has
+	View    func(user string, root bool) (view.View, error) // returns whose rights a call has
 	Buffers *buffer.Pool
 
 	Go     func(fn func()) // runs fn in a goroutine of its caller's, which waits for it at its end

@@ -114,7 +114,7 @@ func baseOf(p string) string {
 
 // Stat tells what a name is, and follows no link.
 func (s *Service) Stat(c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

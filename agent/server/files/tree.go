@@ -21,7 +21,7 @@ import (
 // Tree sends what is below a directory, in the order of the paths, to a depth. It is a search for every file: bounded in
 // time, in names, in bytes and in entries, whatever is there.
 func (s *Service) Tree(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err != nil {
 		return err
 	}

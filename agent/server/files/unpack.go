@@ -71,7 +71,7 @@ type madeDir struct {
 
 // Unpack takes a tar archive.
 func (s *Service) Unpack(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	var p string
 	if err == nil {
 		p, err = s.Absolute("path", req.Path)

@@ -56,7 +56,7 @@ func tempName() string {
 
 // Write takes a file.
 func (s *Service) Write(c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User)
+	v, err := s.o.View(req.User, req.AsRoot)
 	if err == nil {
 		err = checkMode(req.Mode)
 	}

@@ -257,7 +257,7 @@ func (s *Service) own(found []socket) (truncated bool) {
 		name := ""
 		inodes, denied := sockets(dir+"/fd", &left)
 		if denied { // without CAP_SYS_PTRACE only a process's own user reads its links
-			s.user.Do(func() { inodes, _ = sockets(dir+"/fd", &left) })
+			s.user().Do(func() { inodes, _ = sockets(dir+"/fd", &left) })
 		}
 		for _, inode := range inodes {
 			for _, i := range missing[inode] {
@@ -276,9 +276,9 @@ func (s *Service) own(found []socket) (truncated bool) {
 }
 
 func (s *Service) userName(uid int) string {
-	switch uid {
-	case s.user.Identity().UID:
-		return s.user.Identity().Name
+	switch user := s.user().Identity(); uid {
+	case user.UID:
+		return user.Name
 	case 0:
 		return "root"
 	}

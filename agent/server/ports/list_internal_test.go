@@ -115,7 +115,7 @@ func TestOneCallAtATimeLooksAndWhoeverLeftDoesNot(t *testing.T) {
 	}
 	defer served.Close()
 	c := call.New(served)
-	s := New(view.Plain(view.Identity{Name: "sandbox"}))
+	s := New(func() view.View { return view.Plain(view.Identity{Name: "sandbox"}) })
 	done, err := s.look(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

@@ -11,13 +11,13 @@ import (
 
 // Service answers calls on ports. It is safe for concurrent use.
 type Service struct {
-	user    view.View     // of commands
-	dials   atomic.Int64  // connections to ports
-	looking chan struct{} // held by the one call that reads the lists of sockets
+	user    func() view.View // of commands
+	dials   atomic.Int64     // connections to ports
+	looking chan struct{}    // held by the one call that reads the lists of sockets
 }
 
 // New makes a service. The view is that of commands: without the right to trace others, only its user may look
 // whose the sockets are.
-func New(user view.View) *Service {
+func New(user func() view.View) *Service {
 	return &Service{user: user, looking: make(chan struct{}, 1)}
 }

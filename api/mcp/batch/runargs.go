@@ -44,7 +44,7 @@ func OptionsSchema(await bool, d runs.Defaults) string {
 		`"ttl_seconds":{"type":"integer","minimum":1,"description":"Delete the sandbox when unused for so long, default ` + Seconds(d.TTL) + `, at most ` + Seconds(d.MaxTTL) + `; each run starts it anew."},` +
 		`"default_cwd":{"type":"string","description":"Default /workspace, as root /root."},` +
 		`"default_env":{"type":"object","additionalProperties":{"type":"string"},"description":"Variables of all commands."},` +
-		`"as_user":{"type":"string","enum":["sandbox","root"],"description":"Default sandbox."},` +
+		`"as_user":{"type":"string","description":"sandbox (default), root, or an account."},` +
 		`"continue_on_error":{"type":"boolean","description":"Run the rest after a failure; the run fails all the same."},` +
 		`"lock_sandbox":{"type":"boolean","description":"Wait until earlier locked runs of this identifier have ended."},` +
 		`"await_completion":{"type":"boolean","description":"Wait for the end and return it as final, default ` + strconv.FormatBool(await) + `; else answer at once."},` +
@@ -73,9 +73,6 @@ func readRun(a *toolset.Args, await bool, d runs.Defaults) runArgs {
 	cwd := o.Cwd("default_cwd", "")
 	env := o.Env("default_env")
 	r.User = o.Text("as_user")
-	if r.User != "" && r.User != "sandbox" && r.User != "root" {
-		a.Add("options.as_user", "%q is neither sandbox nor root", toolset.Clip(r.User))
-	}
 	r.GoOn, _ = o.Boolean("continue_on_error")
 	r.Lock, _ = o.Boolean("lock_sandbox")
 	if yes, ok := o.Boolean("await_completion"); ok {

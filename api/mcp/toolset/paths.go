@@ -15,12 +15,15 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Absolute is a path as the sandbox sees it.
-func Absolute(p string) string {
+// Absolute is a path as the sandbox sees it, where a relative one begins in the directory of its account.
+func (c *Call) Absolute(ctx context.Context, ref, p string) string {
+	var own sandbox.Account
 	if !path.IsAbs(p) {
-		p = path.Join(sandbox.Workspace, p)
+		if s, err := c.Sandboxes.Get(ctx, c.Caller, ref); err == nil { // else it is shown as most have it
+			own = s.Account
+		}
 	}
-	return path.Clean(p)
+	return own.Absolute(p)
 }
 
 // Clip is the beginning of a text, for messages.
@@ -46,16 +49,16 @@ func (c *Call) PathError(ctx context.Context, ref, p string, err error) error {
 	if e.Code != fault.NotFound || c.Gone(ctx) {
 		return err
 	}
-	dir, name := path.Split(Absolute(p))
+	dir, name := path.Split(c.Absolute(ctx, ref, p))
 	files, _, lerr := c.Files.ListFiles(ctx, c.Caller, ref, dir, sandbox.ListFilesOptions{})
 	if lerr != nil {
 		return fault.Wrap(fault.NotFound, err, "there is no %s, and no directory %s either", Quote(Clip(p)), Quote(Clip(dir))).
-			WithRemedy("look with list_files what there is; relative paths begin at %s", sandbox.Workspace)
+			WithRemedy("look with list_files what there is; relative paths begin at %s", c.Absolute(ctx, ref, "."))
 	}
 	near := nearest(name, files)
 	out := fault.Wrap(fault.NotFound, err, "there is no %s", Quote(Clip(p)))
 	if len(near) == 0 {
-		return out.WithRemedy("the directory %s is empty; relative paths begin at %s", Clip(dir), sandbox.Workspace)
+		return out.WithRemedy("the directory %s is empty; relative paths begin at %s", Clip(dir), c.Absolute(ctx, ref, "."))
 	}
 	return out.WithRemedy("the directory %s has %s; list_files shows all", Clip(dir), strings.Join(near, ", "))
 }

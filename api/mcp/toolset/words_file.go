@@ -70,7 +70,7 @@ func (w *Words) ReadFile(ctx context.Context, c *Call, path string, most int) (F
 func (w *Words) ListFiles(ctx context.Context, c *Call) ([]sandbox.FileInfo, bool, error) {
 	dir := c.Args.Text("path")
 	if dir == "" {
-		dir = sandbox.Workspace
+		dir = "."
 	}
 	if err := c.Args.Err(); err != nil {
 		return nil, false, err

@@ -18,7 +18,7 @@ func Sandbox(s *sandbox.Sandbox) v1.Sandbox {
 	out := v1.Sandbox{
 		ID: string(s.ID), Key: TextOrNull(s.Key), SessionKey: TextOrNull(s.Key), Project: s.Project,
 		Status: string(s.State), StopCause: string(s.StopCause), StopDetail: s.StopDetail,
-		Image: s.Image, AskedImage: s.AskedImage, Digest: s.ImageDigest, Runtime: s.Runtime, Workspace: sandbox.Workspace,
+		Image: s.Image, AskedImage: s.AskedImage, Digest: s.ImageDigest, Runtime: s.Runtime, Workspace: s.Account.Full().Workdir, Account: Account(s.Account), User: s.Account.Shown(s.Account.User("")),
 		CPUCores: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, Pids: s.Limits.Pids,
 		Network: string(s.Network.Mode), NetworkEnabled: s.Network.Mode != sandbox.NetworkOff,
 		EnvNames: append([]string{}, slices.Sorted(maps.Keys(s.Env))...), Metadata: MapOrEmpty(s.Metadata),

@@ -76,6 +76,7 @@ func receive(user *lockedView) (server.Options, *os.File, error) {
 	}
 	return server.Options{
 		User: user, Root: root,
+		Expose:       expose,
 		Init:         true,
 		Reap:         m.Reap,
 		Score:        m.Score,
@@ -136,4 +137,18 @@ func reader(f *os.File, read func(io.ReaderAt) (uint64, error)) func() (int64, e
 		n, err := read(f)
 		return int64(n), err
 	}
+}
+
+// expose makes a directory of the root a mount of its own. The user's view has it as well, as it has all
+// that is mounted here later, and writes there: what is read-only there is the mount around it.
+func expose(dir int) error {
+	tree, err := unix.OpenTree(dir, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return fmt.Errorf("clone a directory of the user's: %w", err)
+	}
+	defer unix.Close(tree)
+	if err := unix.MoveMount(tree, "", dir, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+		return fmt.Errorf("attach a directory of the user's: %w", err)
+	}
+	return nil
 }

@@ -91,7 +91,7 @@ func list() toolset.Tool {
 			if err != nil {
 				return nil, err
 			}
-			out := folder{Path: toolset.Absolute(c.Args.Text("path")), Entries: make([]entry, 0, len(files)), Truncated: more}
+			out := folder{Path: c.Absolute(ctx, c.Ref, c.Args.Text("path")), Entries: make([]entry, 0, len(files)), Truncated: more}
 			for _, f := range files {
 				out.Entries = append(out.Entries, entry{f.Name, string(f.Type), f.Size, toolset.TimeText(f.ModTime)})
 			}

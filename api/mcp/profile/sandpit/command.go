@@ -32,7 +32,7 @@ func runCommand() toolset.Tool {
 			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45; with background 1."),
 			{Name: "timeout_seconds", Kind: toolset.Number, Min: 0.1, Max: engine.MaxCommandTimeout.Seconds(), About: "Kill it and all it started after this. Default 600; with background none.", Aliases: []string{"timeout"}},
 			{Name: "background", Kind: toolset.Boolean, About: "Start it and do not wait; it outlives the call, and write_process reaches its input.", Aliases: []string{"detach", "run_in_background"}},
-			{Name: "as_user", Kind: toolset.Text, Enum: []string{"sandbox", "root"}, About: "root may install packages.", Aliases: []string{"user"}},
+			{Name: "as_user", Kind: toolset.Text, About: "root may install packages; any account.", Aliases: []string{"user"}},
 			paramOutput(),
 		},
 		Example: `{"command": "python3 -c 'print(6*7)'"}`,
@@ -97,7 +97,7 @@ func commandAnswer(ctx context.Context, c *toolset.Call, ref, cwd string, done *
 		out.Verdict = "still running after " + toolset.Took(time.Since(began)) + ": process " + done.ProcessID
 		out.Lines = append(out.Lines, "next: "+nextRead(ref, done.ProcessID, done.Cursor)+", or stop_process")
 	}
-	out.Verdict += " · in " + toolset.PrintablePath(toolset.Absolute(cwd)) + " · sandbox " + ref
+	out.Verdict += " · in " + toolset.PrintablePath(c.Absolute(ctx, ref, cwd)) + " · sandbox " + ref
 	if !done.Whole() {
 		out.Verdict += " · output shortened"
 	}

@@ -54,7 +54,7 @@ func listDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	dir := a.Text("path")
 	if dir == "" {
-		dir = sandbox.Workspace
+		dir = "."
 	}
 	o := sandbox.SearchFilesOptions{
 		Depth: int(a.Number("depth", 1)), Glob: a.Text("glob"), Limit: int(a.Number("limit", 200)), After: a.Text("cursor"),
@@ -115,7 +115,7 @@ func listing(ctx context.Context, c *toolset.Call, ref, dir string, o sandbox.Se
 	if more {
 		end.Ended = "entries"
 	}
-	return toolset.Absolute(dir), found, end, err
+	return c.Absolute(ctx, ref, dir), found, end, err
 }
 
 func searchFiles() toolset.Tool {
@@ -140,7 +140,7 @@ const searchShown = 40_000
 
 func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	dir := orElse(a.Text("path"), sandbox.Workspace)
+	dir := orElse(a.Text("path"), ".")
 	o := sandbox.SearchFilesOptions{Pattern: a.Text("pattern"), Glob: a.Text("glob"), IgnoreCase: a.Bool("ignore_case", false), Limit: int(a.Number("limit", 100))}
 	if o.Pattern == "" {
 		a.Add("pattern", "is empty; list_files lists files")
@@ -156,8 +156,8 @@ func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if fault.Is(err, fault.Invalid) && o.Glob == "" {
 		// A file, perhaps: then the search is in its directory, for its name.
 		one := o
-		one.Glob, one.Depth = literal(path.Base(toolset.Absolute(dir))), 1
-		if at1, found1, end1, err1 := c.Files.SearchFiles(ctx, c.Caller, ref, path.Dir(toolset.Absolute(dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
+		one.Glob, one.Depth = literal(path.Base(c.Absolute(ctx, ref, dir))), 1
+		if at1, found1, end1, err1 := c.Files.SearchFiles(ctx, c.Caller, ref, path.Dir(c.Absolute(ctx, ref, dir)), one); err1 == nil && end1.Files+end1.Binary > 0 {
 			at, found, end, err = at1, found1, end1, nil
 		}
 	}
@@ -174,7 +174,7 @@ func searchIn(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if at.Path == "/" {
 		base = "/"
 	}
-	base = strings.TrimPrefix(base, sandbox.Workspace+"/") // as all tools take it
+	base = strings.TrimPrefix(base, c.Absolute(ctx, ref, ".")+"/") // as all tools take it
 	for _, m := range found {
 		line := fmt.Sprintf("%s:%d: %s", toolset.PrintablePath(base+m.Rel), m.Line, toolset.Clean([]byte(m.Text)))
 		if m.Cut {
@@ -265,7 +265,7 @@ var errSeen = errors.New("seen")
 
 func watchDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	r := files.WatchRequest{Path: orElse(a.Text("path"), sandbox.Workspace), Recursive: a.Bool("recursive", true)}
+	r := files.WatchRequest{Path: orElse(a.Text("path"), "."), Recursive: a.Bool("recursive", true)}
 	wait := toolset.Seconds(a.Number("wait_seconds", longestWait.Seconds()))
 	if err := a.Err(); err != nil {
 		return nil, err
@@ -274,6 +274,7 @@ func watchDir(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Path = c.Absolute(ctx, ref, r.Path)
 	here, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	// What comes with the first change, or a moment after it, is one answer.

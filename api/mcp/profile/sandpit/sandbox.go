@@ -48,6 +48,29 @@ func createSandbox() toolset.Tool {
 	}
 }
 
+// account reads how the user of a sandbox is to be called, where it works, and who commands run as that do not say.
+func account(a *toolset.Args) *sandbox.Account {
+	if !a.Has("account") {
+		return nil
+	}
+	out := new(sandbox.Account)
+	for name, v := range a.Env("account") {
+		switch name {
+		case "name":
+			out.Name = v
+		case "home":
+			out.Home = v
+		case "workdir":
+			out.Workdir = v
+		case "user":
+			out.As = v
+		default:
+			a.Add("account", "has %s; it may have name, home, workdir and user", toolset.Quote(toolset.Clip(name)))
+		}
+	}
+	return out
+}
+
 func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	r := engine.CreateRequest{

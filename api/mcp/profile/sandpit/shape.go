@@ -161,7 +161,7 @@ func (s *shape) extras() (out []string) {
 func shapeOf(s *sandbox.Sandbox) shape {
 	out := shape{
 		ID: string(s.ID), Name: s.Key, State: string(s.State), StopCause: string(s.StopCause), Image: s.Image,
-		madeShape: madeOf(s), Workdir: sandbox.Workspace, Network: string(s.Network.Mode),
+		madeShape: madeOf(s), Workdir: s.Account.Full().Workdir, Network: string(s.Network.Mode),
 		CPUs: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB, DiskMB: s.Limits.DiskMB, IdleMinutes: s.IdleTimeout.Minutes(),
 		ExpiresAt: toolset.TimeText(s.ExpiresAt), CreatedAt: toolset.TimeText(s.CreatedAt), LastUsedAt: toolset.TimeText(s.LastActivity),
 		UnresponsiveSince: toolset.TimeText(s.UnresponsiveSince),

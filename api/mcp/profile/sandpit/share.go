@@ -171,7 +171,7 @@ func getUploadURL() toolset.Tool {
 
 func linkUpload(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	p, life := toolset.Absolute(a.Text("path")), a.Number("expires_minutes", filelink.DefaultLife.Minutes())
+	p, life := sandbox.Account{}.Absolute(a.Text("path")), a.Number("expires_minutes", filelink.DefaultLife.Minutes())
 	most := int64(a.Number("max_mb", filelink.DefaultMost>>20)) << 20
 	if strings.HasSuffix(a.Text("path"), "/") || path.Base(p) == "/" {
 		a.Add("path", "%q is a directory's", toolset.Clip(a.Text("path")))
@@ -190,6 +190,7 @@ func linkUpload(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	p = s.Account.Absolute(a.Text("path"))
 	if c.Links == nil || c.Address == nil {
 		return nil, fault.New(fault.Unsupported, "this server makes no links to files").WithRemedy("write_file writes up to 8 MiB")
 	}

@@ -118,6 +118,7 @@ func createTemplate() toolset.Tool {
 			{Name: "start", Kind: toolset.Text, Field: "start.command", About: "A shell command that runs from each start on, such as a server."},
 			{Name: "ready_port", Kind: toolset.Integer, Min: 0, Max: 65535, Field: "ready.port", About: "It is ready once something listens there; create_sandbox waits for that."},
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables; no secrets."},
+			{Name: "account", Kind: toolset.Texts, About: "The user of its sandboxes: name, home, workdir, user."},
 			{Name: "allow_domains", Kind: toolset.Text, About: "As for create_sandbox.", Aliases: []string{"domains"}},
 			{Name: "network", Kind: toolset.Text, About: "off, restricted or open; it holds for the steps, too."},
 		},
@@ -129,7 +130,7 @@ func createTemplate() toolset.Tool {
 func runCreateTemplate(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
 	r := templates.Request{Name: a.Text("name"), From: a.Text("snapshot"), Spec: template.Spec{
-		Image: a.Text("image"), Env: a.Env("env"), Network: network(a),
+		Image: a.Text("image"), Env: a.Env("env"), Account: account(a), Network: network(a),
 		Start: sandbox.Start{Command: a.Text("start"), Ready: sandbox.Probe{Port: int(a.Number("ready_port", 0))}},
 	}}
 	if steps := a.Text("steps"); steps != "" {

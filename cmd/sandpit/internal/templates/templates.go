@@ -77,6 +77,7 @@ what --network says.`,
 	f.Var(&disk, "disk", "disk (1G)")
 	pids := f.Int("pids", 0, "most processes and threads")
 	env := flags.EnvFlags(f, a.Getenv, "environment variable of every command")
+	account := flags.AccountFlags(f)
 	network := text("network", "what its sandboxes may reach: off, restricted or open")
 	domains := f.StringSlice("allow-domain", nil, "a name or a preset that they may reach; may be given again")
 	var volumes flags.Mounts
@@ -99,6 +100,7 @@ what --network says.`,
 		r.Name = args[0]
 		r.Description, r.Image, r.FromSnapshot = flags.Given(f, "description", *description), flags.Given(f, "image", *image), flags.Given(f, "snapshot", *snapshot)
 		r.Size, r.CPUCores, r.MemoryMB, r.DiskMB, r.Pids = flags.Given(f, "size", *size), flags.Given(f, "cpu", *cpu), memory.Value(), disk.Value(), flags.Given(f, "pids", *pids)
+		r.Account, r.User = account.Value(), account.User()
 		r.Env, r.Volumes, r.Start = env.Value(), volumes, flags.Given(f, "start", *start)
 		switch {
 		case len(*domains) > 0 && *network != "" && *network != "restricted":
