@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/update"
+	"sandpit.dev/fault"
 	"sandpit.dev/internal/seal"
 	"sandpit.dev/sandbox"
 )
@@ -31,7 +32,7 @@ import (
 func webOf(t *testing.T) (*house, *wired, func(*engine.Options)) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		auth := []byte(r.Header.Get("Authorization"))
+		auth := []byte(r.Header.Get("Authorization") + strings.Join(r.Header.Values("X-Org"), ",") + r.Header.Get("X-Mine"))
 		slices.Reverse(auth) // an echo that no veil knows
 		_, _ = w.Write(auth)
 	}))
@@ -75,7 +76,12 @@ func (t *traffic) program(test *testing.T) *program {
 
 // asks makes a request, and gives what authorization the server got.
 func (p *program) asks() (string, error) {
-	if _, err := io.WriteString(p.c, "GET / HTTP/1.1\r\nHost: example.com\r\nAuthorization: the stand-in\r\n\r\n"); err != nil {
+	return p.sends("Authorization: the stand-in\r\n")
+}
+
+// sends makes a request with headers, and gives what the server got.
+func (p *program) sends(headers string) (string, error) {
+	if _, err := io.WriteString(p.c, "GET / HTTP/1.1\r\nHost: example.com\r\n"+headers+"\r\n"); err != nil {
 		return "", err
 	}
 	resp, err := http.ReadResponse(p.in, nil)
@@ -187,4 +193,116 @@ func TestANetworkThatIsTurnedOnTakesBoundSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.got(t, "Bearer of the project")
+}
+
+// last is a new program in the sandbox that was steered last.
+func (w *wired) last(t *testing.T) *program {
+	t.Helper()
+	all := w.open()
+	if len(all) == 0 {
+		t.Fatal("nothing is steered")
+	}
+	return all[len(all)-1].program(t)
+}
+
+func TestHeadersOfHostsFollowThePolicy(t *testing.T) {
+	t.Parallel()
+	h, w, change := webOf(t)
+	with := func(org string) *sandbox.NetworkPolicy {
+		p := restricted("127.0.0.0/8")
+		if org != "" {
+			p.Headers = sandbox.HostHeaders{"example.com": {"x-org": org}}
+		}
+		return p
+	}
+	update := func(p update.Patch) {
+		t.Helper()
+		if _, err := h.engine.Update(t.Context(), alice, "net", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	brings := func(want string) *program {
+		t.Helper()
+		p := w.last(t)
+		if got, err := p.sends("X-Org: its own\r\nX_Org: its own\r\n"); got != want || err != nil {
+			t.Errorf("the server got %q, want %q (%v)", got, want, err)
+		}
+		return p
+	}
+	h.create(engine.CreateRequest{Key: "net", Network: with("acme")})
+	first := brings("acme")
+	update(patchOf(with("other")))
+	if !isCut(first) {
+		t.Error("a connection outlives the headers that it is given")
+	}
+	kept := brings("other")
+	// A policy of who cannot write headers keeps those that there are; one that says nothing has none.
+	p := patchOf(restricted("127.0.0.0/8", "192.0.2.0/24"))
+	p.KeepHeaders = true
+	update(p)
+	if got, err := kept.sends("X-Org: its own\r\n"); got != "other" || err != nil {
+		t.Errorf("a change that does not concern it: %q, %v", got, err)
+	}
+	h.restart(change)
+	brings("other")
+	h.secret("", bind("KEY", "of the project"))
+	if got, err := w.last(t).sends(""); got != "Bearer of the projectother" || err != nil {
+		t.Errorf("beside a secret: %q, %v", got, err)
+	}
+	if _, err := h.engine.Stop(t.Context(), alice, "net"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.engine.Start(t.Context(), alice, "net"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.last(t).sends(""); got != "Bearer of the projectother" || err != nil {
+		t.Errorf("started again: %q, %v", got, err)
+	}
+	if err := h.engine.DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
+		t.Fatal(err)
+	}
+	last := brings("other")
+	update(patchOf(with("")))
+	if !isCut(last) {
+		t.Error("a connection outlives the headers of a policy")
+	}
+	brings("its own")
+}
+
+func patchOf(p *sandbox.NetworkPolicy) update.Patch { return update.Patch{Network: p} }
+
+// What is in a header is shown, so that the value of a secret is none.
+func TestHeadersOfHostsAreNoSecrets(t *testing.T) {
+	t.Parallel()
+	h, _, _ := webOf(t)
+	h.secret("", bind("KEY", "of-the-project"))
+	p := restricted("127.0.0.0/8")
+	p.Headers = sandbox.HostHeaders{"example.com": {"x-org": "it is of-the-project"}}
+	_, _, err := h.engine.Create(t.Context(), alice, engine.CreateRequest{Key: "net", Network: p})
+	wantCode(t, err, fault.Invalid)
+	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8")})
+	_, err = h.engine.Update(t.Context(), alice, "net", patchOf(p))
+	wantCode(t, err, fault.Invalid)
+}
+
+func TestAChangeOfStandInHeadersAloneReachesTheSandbox(t *testing.T) {
+	t.Parallel()
+	h, w, _ := webOf(t)
+	r := bind("KEY", "of the project")
+	r.Header, r.StandInHeaders = "x-key", []string{"authorization"}
+	h.secret("", r)
+	h.create(engine.CreateRequest{Key: "net", Network: restricted("127.0.0.0/8")})
+	both := "Authorization: sandpit-secret-KEY\r\nX-Mine: sandpit-secret-KEY\r\n"
+	first := w.last(t)
+	if got, err := first.sends(both); got != "of the projectsandpit-secret-KEY" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	r.StandInHeaders = []string{"x-mine"}
+	h.secret("", r)
+	if !isCut(first) {
+		t.Error("a connection outlives what it carries")
+	}
+	if got, err := w.last(t).sends(both); got != "sandpit-secret-KEYof the project" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
 }

@@ -39,6 +39,8 @@ type NetworkPolicy struct {
 	// What AllowDomains has is reached all the same, at whatever address.
 	DenyDomains []string       `json:"deny_domains,omitempty"`
 	DenyCIDRs   []netip.Prefix `json:"deny_cidrs,omitempty"`
+	// Headers are set in requests by HTTP, and by HTTP over TLS, to hosts.
+	Headers HostHeaders `json:"headers,omitempty"`
 	// AllowPresets are names of lists that the server keeps. What they stood for when the policy
 	// was set is among AllowDomains.
 	AllowPresets []string `json:"allow_presets,omitempty"`
@@ -82,12 +84,14 @@ const (
 func (p NetworkPolicy) Equal(q NetworkPolicy) bool {
 	return p.Mode == q.Mode && p.Learn == q.Learn && slices.Equal(p.AllowDomains, q.AllowDomains) &&
 		slices.Equal(p.AllowCIDRs, q.AllowCIDRs) && slices.Equal(p.AllowPorts, q.AllowPorts) &&
-		slices.Equal(p.DenyDomains, q.DenyDomains) && slices.Equal(p.DenyCIDRs, q.DenyCIDRs) &&
+		slices.Equal(p.DenyDomains, q.DenyDomains) && slices.Equal(p.DenyCIDRs, q.DenyCIDRs) && p.Headers.Equal(q.Headers) &&
 		slices.Equal(p.AllowPresets, q.AllowPresets) && slices.Equal(p.PresetDomains, q.PresetDomains)
 }
 
-// Names returns the names of all its lists.
-func (p NetworkPolicy) Names() []string { return slices.Concat(p.AllowDomains, p.DenyDomains) }
+// Names returns the names of all its lists, and its headers: the texts that callers choose.
+func (p NetworkPolicy) Names() []string {
+	return slices.Concat(p.AllowDomains, p.DenyDomains, p.Headers.texts())
+}
 
 // Denies reports whether the policy has a list of what is not reached.
 func (p NetworkPolicy) Denies() bool { return len(p.DenyDomains)+len(p.DenyCIDRs) > 0 }
@@ -153,6 +157,10 @@ func (p NetworkPolicy) Normal() (NetworkPolicy, error) {
 		}
 		p.AllowDomains, p.DenyDomains = domains("network.allow_domains", p.AllowDomains), domains("network.deny_domains", p.DenyDomains)
 		p.AllowCIDRs, p.DenyCIDRs = ranges("network.allow_cidrs", p.AllowCIDRs), ranges("network.deny_cidrs", p.DenyCIDRs)
+		if p.Mode == NetworkOff && len(p.Headers) > 0 {
+			add(fault.InvalidField("network.headers", "means nothing in mode off; it goes with restricted or open"))
+		}
+		p.Headers = p.Headers.normal("network.headers", add)
 		for _, r := range p.AllowPorts {
 			if r.First == 0 || r.Last < r.First {
 				add(fault.InvalidField("network.allow_ports", "%d-%d is not a valid range of ports", r.First, r.Last))

@@ -157,8 +157,7 @@ func validSecretName(name string) bool {
 // checkSecretHeader refuses invalid header names (RFC 9110, 5.1), and headers that say how the
 // request itself is to be read.
 func checkSecretHeader(name string) error {
-	const tokens = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
-	if name == "" || len(name) > 128 || strings.Trim(name, tokens) != "" {
+	if !validHeaderName(name) {
 		return fault.InvalidField("header", "%q is not a valid header name", Clip(name, 80))
 	}
 	switch name {
@@ -167,6 +166,12 @@ func checkSecretHeader(name string) error {
 		return fault.InvalidField("header", "%q says how a request is carried; it takes no secret", name)
 	}
 	return nil
+}
+
+// validHeaderName reports whether a name in lower case is one of a header.
+func validHeaderName(name string) bool {
+	const tokens = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+	return name != "" && len(name) <= 128 && !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(tokens, r) })
 }
 
 // headerText reports whether s can stand in a header (RFC 9110, 5.5).

@@ -15,6 +15,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/update"
 	"sandpit.dev/sandbox"
 )
 
@@ -151,6 +152,48 @@ func TestAnswersTellTheNetworkThatThereIs(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+}
+
+// updated is connected with updates of the policy, which are what they come to on the record.
+type updated struct{ *connected }
+
+func (e *updated) Update(ctx context.Context, c access.Caller, ref string, p update.Patch) (*sandbox.Sandbox, error) {
+	s, err := e.Get(ctx, c, ref)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = p.On(s); err != nil {
+		return nil, err
+	}
+	if e.policy, err = p.Network.Normal(); err != nil {
+		return nil, err
+	}
+	return e.Get(ctx, c, ref)
+}
+
+func TestAToolThatReplacesThePolicyKeepsItsHeaders(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	headers := sandbox.HostHeaders{"api.example": {"x-org": "acme"}}
+	e := &updated{&connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: headers}}}
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage)
+	s := h.alice()
+	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	for _, c := range []struct {
+		args arguments
+		want sandbox.NetworkPolicy
+	}{
+		{arguments{"allow_domains": "*.host.example"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"*.host.example"}, Headers: headers}},
+		{arguments{"network": "open"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: headers}},
+		{arguments{"deny": "evil.example"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"evil.example"}, Headers: headers}},
+		{arguments{"network": "off"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}},
+	} {
+		c.args["sandbox"] = "box"
+		ok(t, s, "update_sandbox", c.args)
+		if !e.policy.Equal(c.want) {
+			t.Errorf("%v: it is %+v, want %+v", c.args, e.policy, c.want)
+		}
+	}
 }
 
 func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {

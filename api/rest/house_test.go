@@ -77,10 +77,17 @@ func open(t testing.TB, change ...func(*rest.Options)) *house {
 
 func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Options)) *house {
 	t.Helper()
+	return openEngine(t, guarded, func(*engine.Options) {}, change...)
+}
+
+// openEngine is openGuarded with an engine of other options.
+func openEngine(t testing.TB, guarded guard.Options, engineOf func(*engine.Options), change ...func(*rest.Options)) *house {
+	t.Helper()
 	var changes *events.Log
 	s := enginetest.Start(t, t.TempDir(), func(e *engine.Options) {
 		changes = events.New(e.Store, events.Options{Object: rest.EventObject})
 		e.Store = changes.Store()
+		engineOf(e)
 	})
 	runLog(t, changes)
 	tokens, err := bearer.New(s.Keys.Store(), bearer.Options{Admins: []bearer.Secret{bearer.NewSecret(adminToken)}})

@@ -92,6 +92,32 @@ func networkPolicy(sp *httpapi.Spellings, v any) *sandbox.NetworkPolicy {
 	return nil
 }
 
+// headersOf reads {"host": {"name": "value"}}.
+func headersOf(sp *httpapi.Spellings, field string, v any) sandbox.HostHeaders {
+	hosts, ok := v.(map[string]any)
+	if !ok && v != nil {
+		sp.Add(field, "is not an object such as {\"api.example.org\": {\"x-org\": \"acme\"}}")
+	}
+	out := make(sandbox.HostHeaders, len(hosts))
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		in := field + "." + sandbox.Clip(host, 80)
+		headers, ok := hosts[host].(map[string]any)
+		if !ok {
+			sp.Add(in, "is not an object of names and values of headers")
+			continue
+		}
+		out[host] = make(map[string]string, len(headers))
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			value, ok := headers[name].(string)
+			if !ok {
+				sp.Add(in+"."+sandbox.Clip(name, 80), "is no text")
+			}
+			out[host][name] = value
+		}
+	}
+	return out
+}
+
 func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPolicy {
 	p := &sandbox.NetworkPolicy{}
 	for _, name := range slices.Sorted(maps.Keys(v)) {
@@ -121,6 +147,8 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 			for _, text := range texts(sp, field, v[name]) {
 				p.DenyCIDRs = append(p.DenyCIDRs, cidr(sp, field, text))
 			}
+		case "headers":
+			p.Headers = headersOf(sp, field, v[name])
 		case "allow_presets":
 			p.AllowPresets = texts(sp, field, v[name])
 		case "preset_domains": // of an answer that is sent back; see ownDomains
@@ -133,7 +161,7 @@ func networkObject(sp *httpapi.Spellings, v map[string]any) *sandbox.NetworkPoli
 				p.AllowPorts = append(p.AllowPorts, r)
 			}
 		default:
-			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn")
+			sp.Add(field, "is unknown; there are mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs, headers and learn")
 		}
 	}
 	p.AllowDomains = ownDomains(p, v["preset_domains"])

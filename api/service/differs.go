@@ -65,7 +65,13 @@ func sameNetwork(asked, is *sandbox.NetworkPolicy) bool {
 		return slices.ContainsFunc(is.PresetDomains, func(p sandbox.PresetDomain) bool { return p.Domain == name })
 	})
 	return sameSet(lower(asked.AllowDomains), own) && sameSet(lower(asked.DenyDomains), is.DenyDomains) && sameSet(asked.DenyCIDRs, is.DenyCIDRs) && sameSet(asked.AllowPresets, is.AllowPresets) && sameSet(asked.AllowCIDRs, is.AllowCIDRs) &&
-		(asked.AllowPorts == nil || sameSet(asked.AllowPorts, is.AllowPorts)) && asked.Learn == is.Learn
+		(asked.AllowPorts == nil || sameSet(asked.AllowPorts, is.AllowPorts)) && asked.Learn == is.Learn && sameHeaders(asked.Headers, is.Headers)
+}
+
+// sameHeaders compares headers that are asked for with normal ones.
+func sameHeaders(asked, is sandbox.HostHeaders) bool {
+	p, err := sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: asked}.Normal()
+	return err == nil && p.Headers.Equal(is)
 }
 
 func lower(names []string) (out []string) {

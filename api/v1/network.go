@@ -15,8 +15,10 @@ type NetworkPolicy struct {
 	AllowPorts   []string `json:"allow_ports,omitzero" jsonschema:"ports and ranges such as 8000-8100 that both are bound to; none: all ports; at most 32"`
 	DenyDomains  []string `json:"deny_domains,omitzero" jsonschema:"in mode open, names that are not reached, as in allow_domains; what allow_domains has is reached all the same; at most 256"`
 	DenyCIDRs    []string `json:"deny_cidrs,omitzero" jsonschema:"in mode open, addresses and ranges that are not reached, but for names in allow_domains; at most 64"`
-	Learn        bool     `json:"learn,omitempty" jsonschema:"let through what the lists would refuse, and note it; the log then proposes a policy"`
-	AllowPresets []string `json:"allow_presets,omitzero" jsonschema:"presets such as python; what they stand for joins allow_domains when the policy is set; at most 16; see GET /v1/network/presets"`
+	// Headers are shown to who may see the sandbox.
+	Headers      map[string]map[string]string `json:"headers,omitzero" jsonschema:"headers, which are no secrets, that the server sets in requests by HTTP and HTTPS: by host (a name, or *.example.org for all below it), then by name, as {\"api.example.org\": {\"x-org\": \"acme\"}}; they replace what a program writes there; at most 32 hosts, of each 16, of 1024 bytes"`
+	Learn        bool                         `json:"learn,omitempty" jsonschema:"let through what the lists would refuse, and note it; the log then proposes a policy"`
+	AllowPresets []string                     `json:"allow_presets,omitzero" jsonschema:"presets such as python; what they stand for joins allow_domains when the policy is set; at most 16; see GET /v1/network/presets"`
 	// PresetDomains is of answers. An answer that is sent back as a request means what it meant.
 	PresetDomains []PresetDomain `json:"preset_domains,omitzero" jsonschema:"answers only: which of allow_domains are there for a preset alone, and who says so"`
 }

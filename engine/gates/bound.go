@@ -26,6 +26,7 @@ type boundSecrets struct {
 
 	mu        sync.Mutex // of one Bind at a time
 	secrets   []egress.Bound
+	headers   sandbox.HostHeaders
 	keys      *egress.Keys
 	authority *egress.Authority
 	known     bool // whether the sandbox is known to trust no authority of ours
@@ -56,7 +57,7 @@ func (o *Gate) Bind(ctx context.Context) {
 	defer a.mu.Unlock()
 	set, err := o.g.n.Secrets.Of(ctx, s.Project, s.ID)
 	if err == nil {
-		err = o.makeKeys(a, s.Project, set.All)
+		err = o.makeKeys(a, s.Project, set.All, gate.Policy().Of().Headers)
 	}
 	if err != nil {
 		o.complain(ctx, a, "secrets: bound secrets cannot be used: "+core.Reason(err))
@@ -115,8 +116,8 @@ func (o *Gate) trustLocked(ctx context.Context) {
 	}
 }
 
-// makeKeys makes the keys of the secrets that are bound.
-func (o *Gate) makeKeys(a *boundSecrets, project string, all []secrets.Secret) error {
+// makeKeys makes the keys of the secrets that are bound, and of the headers that the policy sets.
+func (o *Gate) makeKeys(a *boundSecrets, project string, all []secrets.Secret, headers sandbox.HostHeaders) error {
 	var bound []egress.Bound
 	var hosts []string
 	for _, s := range all {
@@ -125,14 +126,17 @@ func (o *Gate) makeKeys(a *boundSecrets, project string, all []secrets.Secret) e
 			hosts = append(hosts, s.Hosts...)
 		}
 	}
+	for h := range headers {
+		hosts = append(hosts, h)
+	}
 	same := func(x, y egress.Bound) bool {
-		return x.Value == y.Value && x.Name == y.Name && x.Sandbox == y.Sandbox && x.Header == y.Header && x.Format == y.Format && slices.Equal(x.Hosts, y.Hosts)
+		return x.Value == y.Value && x.Name == y.Name && x.Sandbox == y.Sandbox && x.Header == y.Header && x.Format == y.Format && slices.Equal(x.Hosts, y.Hosts) && slices.Equal(x.StandInHeaders, y.StandInHeaders)
 	}
 	switch {
-	case len(bound) == 0:
-		a.secrets, a.keys, a.authority = nil, nil, nil
+	case len(hosts) == 0:
+		a.secrets, a.headers, a.keys, a.authority = nil, nil, nil, nil
 		return nil
-	case slices.EqualFunc(a.secrets, bound, same):
+	case slices.EqualFunc(a.secrets, bound, same) && a.headers.Equal(headers):
 		return nil
 	}
 	// One for each project: what a program of a sandbox trusts, it trusts in a fork as well.
@@ -144,7 +148,7 @@ func (o *Gate) makeKeys(a *boundSecrets, project string, all []secrets.Secret) e
 	if err != nil {
 		return err
 	}
-	a.secrets, a.keys, a.authority = bound, egress.NewKeys(authority, bound), authority
+	a.secrets, a.headers, a.keys, a.authority = bound, headers, egress.NewKeys(authority, bound, headers), authority
 	return nil
 }
 

@@ -94,15 +94,15 @@ var ErrNone = errors.New("the runtime gives sandboxes no network")
 
 // Open makes the instance's network what p says, at once. After an error it has none.
 func (o *Gate) Open(ctx context.Context, p sandbox.NetworkPolicy) error {
-	made, err := o.open(ctx, p)
-	if made {
+	bind, err := o.open(ctx, p)
+	if bind {
 		o.Bind(ctx)
 	}
 	return err
 }
 
-// open is Open without what bound secrets need, and tells whether a gate was made.
-func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (made bool, err error) {
+// open is Open without what bound secrets and headers need, and tells whether that is other now.
+func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (bind bool, err error) {
 	g := o.g
 	if p.Mode != sandbox.NetworkRestricted && p.Mode != sandbox.NetworkOpen {
 		o.Close()
@@ -117,8 +117,9 @@ func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (made bool, er
 		select {
 		case <-o.done: // its traffic ended by itself
 		default:
+			was := o.gate.Policy().Of().Headers
 			o.gate.SetPolicy(rules)
-			return false, nil
+			return !was.Equal(p.Headers), nil
 		}
 	}
 	n, ok := o.Instance.(runtime.Networker)

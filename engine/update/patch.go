@@ -43,6 +43,7 @@ type Patch struct {
 	DiskMB       *int
 	Pids         *int
 	Network      *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
+	KeepHeaders  bool                   // Network has no headers, and those that there are stay, but in mode off
 	Mounts       *[]volume.Mount        // the whole of it; only while it is stopped
 
 	Bound Bound // of what Network comes to; nil: none
@@ -135,6 +136,12 @@ func (p Patch) On(s *sandbox.Sandbox) (Patch, error) {
 		}
 		p.Env, p.EnvSet, p.EnvUnset = &env, nil, nil
 	}
+	if p.KeepHeaders && p.Network != nil && (p.Network.Mode == sandbox.NetworkRestricted || p.Network.Mode == sandbox.NetworkOpen) {
+		n := *p.Network
+		n.Headers = s.Network.Headers
+		p.Network = &n
+	}
+	p.KeepHeaders = false
 	if p.ExtendTo != nil {
 		if !s.ExpiresAt.IsZero() && p.ExtendTo.After(s.ExpiresAt) {
 			p.ExpiresAt = p.ExtendTo

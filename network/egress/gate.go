@@ -135,7 +135,15 @@ func (g *Gate) rebound(f *flow, was, now *Keys) bool {
 			return !was.binding(name).same(now.binding(name))
 		})
 	default:
-		return f.secure.Load() && !f.carries.Load().same(now.binding(*said))
+		what := speaksHTTP
+		if f.secure.Load() {
+			what = speaksTLS
+		}
+		carried := now.carried(what, *said)
+		if what == speaksHTTP && !g.answered(f, *said) {
+			carried = nil
+		}
+		return !f.carries.Load().same(carried)
 	}
 }
 
@@ -368,7 +376,7 @@ func Proposal(entries []Entry, was sandbox.NetworkPolicy) sandbox.NetworkPolicy 
 	p := sandbox.NetworkPolicy{
 		Mode: sandbox.NetworkRestricted, AllowDomains: slices.Clone(was.AllowDomains),
 		AllowCIDRs: slices.Clone(was.AllowCIDRs), AllowPorts: slices.Clone(was.AllowPorts),
-		AllowPresets: slices.Clone(was.AllowPresets), PresetDomains: slices.Clone(was.PresetDomains),
+		AllowPresets: slices.Clone(was.AllowPresets), PresetDomains: slices.Clone(was.PresetDomains), Headers: was.Headers,
 	}
 	for _, e := range entries {
 		if !e.Learned && e.Reason != policy.Allowed && !e.Reason.Learnable() {

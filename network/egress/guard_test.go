@@ -76,7 +76,7 @@ func keysOf(t testing.TB, bound ...Bound) *Keys {
 	for _, b := range bound {
 		hosts = append(hosts, b.Hosts...)
 	}
-	return NewKeys(testAuthority(t, hosts...), bound)
+	return NewKeys(testAuthority(t, hosts...), bound, nil)
 }
 
 // guard makes a network whose web server handles requests by h, for all names of the tests.

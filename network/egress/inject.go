@@ -42,8 +42,8 @@ const (
 	lateLook        = 5 * time.Second // after a handshake, for a program that looks at the certificate only then
 )
 
-// injection is one connection from the sandbox whose TLS ends here: its requests are read, get what
-// is bound to the host, and go on over TLS of our own.
+// injection is one connection from the sandbox whose TLS ends here, or that has none: its requests are read, get what
+// is bound to the host, and go on over a connection of our own.
 type injection struct {
 	g     *Gate
 	f     *flow
@@ -106,6 +106,10 @@ func (g *Gate) inject(ctx context.Context, c, remote runtime.Conn, first []byte,
 		reset(c)
 		return
 	}
+	if b.plain {
+		i.serve(ctx, &replayed{Conn: c, first: first})
+		return
+	}
 	t := tls.Server(&replayed{Conn: c, first: first}, b.keys.authority.config)
 	hctx, done := context.WithTimeout(ctx, handshakeBound)
 	err := t.HandshakeContext(hctx)
@@ -141,11 +145,10 @@ func handshakeFailure(err error) policy.Reason {
 }
 
 // serve answers requests until the connection ends, and waits for all of them.
-func (i *injection) serve(ctx context.Context, t *tls.Conn) {
+func (i *injection) serve(ctx context.Context, t net.Conn) {
 	l := &single{c: t, done: make(chan struct{})}
 	s := &http.Server{
 		Handler:           i,
-		TLSConfig:         i.bound.keys.authority.config, // it offers HTTP/2
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: headBound,
 		IdleTimeout:       idleBound,
@@ -157,6 +160,9 @@ func (i *injection) serve(ctx context.Context, t *tls.Conn) {
 				_ = l.Close()
 			}
 		},
+	}
+	if !i.bound.plain {
+		s.TLSConfig = i.bound.keys.authority.config // it offers HTTP/2
 	}
 	_ = s.Serve(l) // until the connection ends, or is a request's own
 	i.handlers.Wait()
@@ -299,8 +305,12 @@ func (i *injection) host(said string) (string, bool) {
 // rewrite makes of a request from inside the one that goes out.
 func (i *injection) rewrite(p *httputil.ProxyRequest) {
 	in, out := p.In, p.Out
+	scheme := "https"
+	if i.bound.plain {
+		scheme = "http"
+	}
 	out.URL = &url.URL{
-		Scheme: "https", Host: net.JoinHostPort(i.name, strconv.Itoa(int(i.f.to.Port()))),
+		Scheme: scheme, Host: net.JoinHostPort(i.name, strconv.Itoa(int(i.f.to.Port()))),
 		Path: in.URL.Path, RawPath: in.URL.RawPath, RawQuery: in.URL.RawQuery, ForceQuery: in.URL.ForceQuery,
 	}
 	out.Host = in.Host
@@ -309,10 +319,12 @@ func (i *injection) rewrite(p *httputil.ProxyRequest) {
 			out.Header[h] = v
 		}
 	}
-	// What the answer says must be seen, and whole, and in no spelling that the program chooses.
-	out.Header.Set("Accept-Encoding", "identity")
-	for _, h := range []string{"Accept-Charset", "A-Im", "Range", "If-Range", "Sec-Websocket-Extensions"} {
-		out.Header.Del(h)
+	if i.bound.secret() {
+		// What the answer says must be seen, and whole, and in no spelling that the program chooses.
+		out.Header.Set("Accept-Encoding", "identity")
+		for _, h := range []string{"Accept-Charset", "A-Im", "Range", "If-Range", "Sec-Websocket-Extensions"} {
+			out.Header.Del(h)
+		}
 	}
 	if !strings.EqualFold(out.Header.Get("Upgrade"), webSocket) {
 		out.Header.Del("Upgrade") // the host may do without, and what it becomes is not known here
@@ -331,7 +343,9 @@ const webSocket = "websocket"
 func (i *injection) RoundTrip(r *http.Request) (*http.Response, error) {
 	return i.via.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
 		Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { // before who passes it on
-			i.maskHeader(http.Header(h))
+			if i.bound.secret() {
+				i.maskHeader(http.Header(h))
+			}
 			return nil
 		},
 	})))
@@ -363,8 +377,11 @@ func (i *injection) maskHeader(h http.Header) {
 
 // modify masks the secrets in an answer.
 func (i *injection) modify(res *http.Response) error {
-	i.maskHeader(res.Header)
 	res.Header.Del("Alt-Svc") // what goes there is not looked at
+	if !i.bound.secret() {
+		return nil
+	}
+	i.maskHeader(res.Header)
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		rw, ok := res.Body.(io.ReadWriteCloser)
 		if !ok || !strings.EqualFold(res.Header.Get("Upgrade"), webSocket) {

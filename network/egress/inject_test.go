@@ -253,17 +253,17 @@ func TestWhatIsBoundChangesAtOnce(t *testing.T) {
 			t.Errorf("%s: %d connections, want %d", what, n, connections)
 		}
 	}
-	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}))
+	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}, nil))
 	check("bound", "Bearer "+value, 3)
-	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}))
+	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}, nil))
 	check("bound again", "Bearer "+value, 3)
 	second := first
 	second.Value = "another value"
-	g.gate.SetKeys(NewKeys(g.authority, []Bound{second}))
+	g.gate.SetKeys(NewKeys(g.authority, []Bound{second}, nil))
 	check("another value", "Bearer another value", 4)
 	g.gate.SetKeys(nil)
 	check("unbound", standIn, 5)
-	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}))
+	g.gate.SetKeys(NewKeys(g.authority, []Bound{first}, nil))
 	check("bound after all", "Bearer "+value, 6)
 	g.gate.SetPolicy(rules("other.example"))
 	r, _ := http.NewRequest("GET", "https://allowed.example/", nil)
@@ -277,7 +277,7 @@ func TestAnOpenNetworksConnectionsFollowTheBinding(t *testing.T) {
 	c := g.client(web, false)
 	g.do(c, "GET", "https://allowed.example/")
 	g.authority = testAuthority(t, "allowed.example")
-	g.gate.SetKeys(NewKeys(g.authority, []Bound{secret("KEY", "allowed.example")}))
+	g.gate.SetKeys(NewKeys(g.authority, []Bound{secret("KEY", "allowed.example")}, nil))
 	c = g.client(web, false)
 	g.requests()
 	g.do(c, "GET", "https://allowed.example/")

@@ -19,20 +19,21 @@ type Bound struct {
 	Value string
 }
 
-// Keys are the bound secrets of one sandbox. They are never changed, and safe for
-// concurrent use; nil has no secrets.
+// Keys are the bound secrets of one sandbox, and the headers that its policy sets, which are none. They are never changed,
+// and safe for concurrent use; nil has neither.
 type Keys struct {
 	authority *Authority
 	bound     []Bound
+	headers   sandbox.HostHeaders
 	values    *deep.Set // to be masked in answers
 }
 
-// NewKeys makes the keys of a sandbox; a is for all hosts of the secrets. The secrets
-// are normal, see [sandbox.Secret.Normal].
+// NewKeys makes the keys of a sandbox; a is for all hosts of the secrets and of the headers, which
+// are normal, see [sandbox.Secret.Normal] and [sandbox.NetworkPolicy.Normal].
 //
 // Where two say the same header of the same host, the sandbox's own goes before the
 // project's, else the one whose name is first by its bytes.
-func NewKeys(a *Authority, bound []Bound) *Keys {
+func NewKeys(a *Authority, bound []Bound, headers sandbox.HostHeaders) *Keys {
 	bound = slices.Clone(bound)
 	slices.SortStableFunc(bound, func(x, y Bound) int {
 		switch own := x.Sandbox != ""; {
@@ -47,7 +48,7 @@ func NewKeys(a *Authority, bound []Bound) *Keys {
 	for i, b := range bound {
 		values[i] = b.Value
 	}
-	return &Keys{authority: a, bound: bound, values: deep.New(values)}
+	return &Keys{authority: a, bound: bound, headers: headers, values: deep.New(values)}
 }
 
 // binding is what requests to one name carry.
@@ -55,7 +56,12 @@ type binding struct {
 	keys   *Keys
 	puts   []put
 	stands []stand
+	sets   []put // that are no secrets
+	plain  bool  // for requests without TLS
 }
+
+// secret reports whether requests may have a secret.
+func (b *binding) secret() bool { return len(b.stands) > 0 }
 
 type put struct{ secret, header, text string }
 
@@ -82,7 +88,62 @@ func (k *Keys) binding(name string) *binding {
 			out.puts = append(out.puts, one)
 		}
 	}
+	sets := k.sets(name)
+	if len(sets) == 0 {
+		return out
+	}
+	if out == nil {
+		out = &binding{keys: k}
+	}
+	out.sets = slices.DeleteFunc(sets, func(s put) bool { // a secret goes before
+		return slices.ContainsFunc(out.puts, func(p put) bool { return sameHeader(p.header, s.header) })
+	})
 	return out
+}
+
+// sets are the headers of a name that are no secrets, sorted: of several hosts that cover it the name itself
+// goes first, then the longest.
+func (k *Keys) sets(name string) (sets []put) {
+	var hosts []string
+	for h := range k.headers {
+		if covers(h, name) {
+			hosts = append(hosts, h)
+		}
+	}
+	slices.SortFunc(hosts, func(x, y string) int {
+		switch {
+		case x == name:
+			return -1
+		case y == name:
+			return 1
+		}
+		return cmp.Compare(len(y), len(x))
+	})
+	for _, h := range hosts {
+		for header, text := range k.headers[h] {
+			if !slices.ContainsFunc(sets, func(p put) bool { return sameHeader(p.header, header) }) {
+				sets = append(sets, put{header: header, text: text})
+			}
+		}
+	}
+	slices.SortFunc(sets, func(x, y put) int { return cmp.Compare(x.header, y.header) })
+	return sets
+}
+
+// carried returns what the requests of a connection carry, by what was said there. Without TLS no secret is given.
+func (k *Keys) carried(what speech, name string) *binding {
+	switch what {
+	case speaksTLS:
+		return k.binding(name)
+	case speaksHTTP:
+		if k == nil || name == "" {
+			return nil
+		}
+		if sets := k.sets(name); len(sets) > 0 {
+			return &binding{keys: k, sets: sets, plain: true}
+		}
+	}
+	return nil
 }
 
 // same reports whether two bindings make requests carry the same.
@@ -90,7 +151,7 @@ func (b *binding) same(c *binding) bool {
 	if b == nil || c == nil {
 		return b == c
 	}
-	return slices.Equal(b.puts, c.puts) && slices.EqualFunc(b.stands, c.stands, func(x, y stand) bool {
+	return slices.Equal(b.puts, c.puts) && slices.Equal(b.sets, c.sets) && slices.EqualFunc(b.stands, c.stands, func(x, y stand) bool {
 		return x.put == y.put && x.value == y.value && slices.Equal(x.headers, y.headers)
 	})
 }
@@ -98,6 +159,16 @@ func (b *binding) same(c *binding) bool {
 // put sets what the requests carry, whatever else they said there, but for headers in which the program
 // wrote stand-ins: it chose. It returns the names of the secrets that are in the request then.
 func (b *binding) put(h http.Header) (secrets []string) {
+	drop := func(header string) {
+		for name := range h {
+			if sameHeader(header, name) {
+				delete(h, name)
+			}
+		}
+	}
+	for _, s := range b.sets {
+		drop(s.header)
+	}
 	filled, secrets := b.replace(h)
 	chosen := func(name string) bool {
 		return slices.ContainsFunc(filled, func(f string) bool { return sameHeader(f, name) })
@@ -106,13 +177,12 @@ func (b *binding) put(h http.Header) (secrets []string) {
 		if chosen(p.header) {
 			continue
 		}
-		for name := range h {
-			if sameHeader(p.header, name) {
-				delete(h, name)
-			}
-		}
+		drop(p.header)
 		h.Set(p.header, p.text)
 		secrets = append(secrets, p.secret)
+	}
+	for _, s := range b.sets {
+		h.Set(s.header, s.text)
 	}
 	slices.Sort(secrets)
 	return slices.Compact(secrets)

@@ -62,7 +62,7 @@ func TestAProgramChoosesAmongSecretsByTheirStandIns(t *testing.T) {
 			for name, v := range c.sent {
 				h[name] = []string{v}
 			}
-			used := NewKeys(nil, all).binding("allowed.example").put(h)
+			used := NewKeys(nil, all, nil).binding("allowed.example").put(h)
 			for name, v := range always {
 				if w, ok := c.want[name]; ok {
 					v = w
@@ -94,7 +94,7 @@ func TestAProgramChoosesAmongSecretsByTheirStandIns(t *testing.T) {
 
 func TestARequestGrowsByAFewValuesAtMost(t *testing.T) {
 	long := strings.Repeat("v", sandbox.MaxBoundValue)
-	keys := NewKeys(nil, []Bound{named(t, sandbox.Secret{Name: "K", Header: "x-own"}, long)})
+	keys := NewKeys(nil, []Bound{named(t, sandbox.Secret{Name: "K", Header: "x-own"}, long)}, nil)
 	h := http.Header{"X-Token": slices.Repeat([]string{strings.Repeat("sandpit-secret-K ", 100)}, 10)}
 	keys.binding("allowed.example").put(h)
 	size := 0

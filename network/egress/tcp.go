@@ -284,15 +284,15 @@ func (g *Gate) judge(f *flow, first []byte, what speech, name string) (why polic
 	defer g.mu.Unlock()
 	now := g.state.Load()
 	p := now.policy
-	bound := now.keys.binding(name)
-	if what != speaksTLS {
-		bound = nil
+	bound := now.keys.carried(what, name)
+	if what == speaksHTTP && !g.answered(f, name) {
+		bound = nil // nothing vouches for whose address it is
 	}
 	switch {
 	case bound != nil && (p.Learning() || p.Listed(f.to.Addr())):
 	case p.Learning() || p.Listed(f.to.Addr()):
-		if now.keys != nil && what == unclear && (len(first) == 0 || first[0] == recordHandshake) {
-			return policy.Allowed, false // it may yet name a host that takes a secret
+		if now.keys != nil && what == unclear && (len(first) == 0 || first[0] == recordHandshake || len(now.keys.headers) > 0) {
+			return policy.Allowed, false // it may yet name a host that takes a secret, or a header
 		}
 		if now.keys == nil || what != speaksTLS {
 			f.said.Store(unheard)
@@ -317,10 +317,18 @@ func (g *Gate) judge(f *flow, first []byte, what speech, name string) (why polic
 	return policy.Allowed, true
 }
 
+// answered reports whether a connection goes to an address that was the answer for a name: a program may write any
+// name into a request that is not by TLS.
+func (g *Gate) answered(f *flow, name string) bool {
+	n := f.name.Load()
+	return n != nil && *n == name || g.pins.has(name, f.to.Addr())
+}
+
 // mention notes what a connection to a host is that a secret is bound to.
 func (g *Gate) mention(f *flow, what speech, name string) {
 	now := g.state.Load()
-	if now.keys.binding(name) == nil {
+	b := now.keys.binding(name)
+	if b == nil || what == speaksHTTP && !b.secret() {
 		return
 	}
 	e := f.entry("tcp")

@@ -102,7 +102,10 @@ func (r Rules) Bounded(p sandbox.NetworkPolicy) sandbox.NetworkPolicy {
 		return p
 	}
 	if r.Most == sandbox.NetworkOff || p.Mode == sandbox.NetworkOpen {
-		return sandbox.NetworkPolicy{Mode: r.Most}
+		if r.Most == sandbox.NetworkOff {
+			p.Headers = nil
+		}
+		return sandbox.NetworkPolicy{Mode: r.Most, Headers: p.Headers}
 	}
 	p.Learn = false
 	p.AllowCIDRs = slices.DeleteFunc(slices.Clone(p.AllowCIDRs), func(c netip.Prefix) bool { return c.Bits() == 0 })

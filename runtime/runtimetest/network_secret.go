@@ -65,7 +65,7 @@ func networkSecret(t *testing.T, s *suite) {
 	}
 	gate := egress.NewGate(egress.Options{
 		Policy: policy.New(p, policy.Operator{}), Journal: egress.NewJournal(nil), Resolver: secretWorld{}, Roots: pool,
-		Keys: egress.NewKeys(authority, []egress.Bound{{Secret: secret, Value: secretValue}}),
+		Keys: egress.NewKeys(authority, []egress.Bound{{Secret: secret, Value: secretValue}}, nil),
 		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 		},

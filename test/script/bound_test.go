@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ func openVault(t *testing.T, w *world) (*vault, []byte) {
 		v.mu.Unlock()
 		switch {
 		case auth != "Bearer "+boundValue:
-			http.Error(rw, "who are you, "+auth+"?", http.StatusUnauthorized)
+			http.Error(rw, "who are you, "+auth+", of "+r.Header.Get("X-Org")+"?", http.StatusUnauthorized)
 		case host == "git.example" && repo != nil:
 			repo.ServeHTTP(rw, r)
 		default:
@@ -177,6 +178,29 @@ func TestBoundSecrets(t *testing.T) {
 		if l := f.log(t, "box"); !refused(l, "tcp", "web.example", "", "plaintext") {
 			t.Errorf("not on the record: %+v", l.Items)
 		}
+	})
+	t.Run("HeadersOfHosts", func(t *testing.T) {
+		const ask = `curl -sS -H 'X-Org: its own' https://web.example/page; curl -sS -H 'X-Org: its own' http://web.example/; curl -sSk -H 'X-Org: its own' https://other.example/`
+		reach := []string{"network", "set", "box", "restricted", "--allow-domain", "web.example,git.example,other.example"}
+		out := f.must(t, append(slices.Clone(reach), "--host-header", "web.example=X-Org: acme")...)
+		if shown := f.must(t, "network", "show", "box"); !strings.Contains(shown, "requests to web.example have x-org: acme") {
+			t.Errorf("it shows %s, after %s", shown, out)
+		}
+		if out := run("box", false, ask); !strings.Contains(out, `"X-Org":["acme"]`) || !strings.Contains(out, "of acme?") || strings.Count(out, "its own") != 1 {
+			t.Errorf("it says %s", out)
+		}
+		if out := f.must(t, "network", "log", "box", "--propose"); !strings.Contains(out, "--host-header 'web.example=x-org:acme'") {
+			t.Errorf("it proposes %s", out)
+		}
+		f.must(t, reach...)
+		if out := run("box", false, ask); strings.Contains(out, "acme") || strings.Count(out, "its own") != 3 {
+			t.Errorf("without them it says %s", out)
+		}
+		f.must(t, "create", "--name", "made", "--allow-domain", "other.example", "--host-header", "other.example=X-Org:it's acme")
+		if out := run("made", false, `curl -sS https://other.example/`); !strings.Contains(out, "of it's acme?") {
+			t.Errorf("made with them it says %s", out)
+		}
+		f.must(t, "rm", "-f", "made")
 	})
 	t.Run("WhoDoesNotTrustIsTold", func(t *testing.T) {
 		run("box", false, another+`curl -sS --cacert another.pem https://web.example/`)

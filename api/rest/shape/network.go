@@ -12,7 +12,7 @@ import (
 
 // Policy is a policy on the wire.
 func Policy(p sandbox.NetworkPolicy) v1.NetworkPolicy {
-	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: PresetDomains(p.PresetDomains), DenyDomains: p.DenyDomains, Learn: p.Learn}
+	out := v1.NetworkPolicy{Mode: string(p.Mode), AllowDomains: p.AllowDomains, AllowPresets: p.AllowPresets, PresetDomains: PresetDomains(p.PresetDomains), DenyDomains: p.DenyDomains, Headers: p.Headers, Learn: p.Learn}
 	if out.Mode == "" {
 		out.Mode = string(sandbox.NetworkOff)
 	}

@@ -209,6 +209,7 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "labels", &p.Metadata, a.Env)
 	given(a, "volumes", &p.Mounts, func(string) []volume.Mount { return mounts(a) })
 	p.Network = network(a)
+	p.KeepHeaders = p.Network != nil // no argument sets any
 	return p
 }
 

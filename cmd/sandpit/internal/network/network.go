@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -48,6 +49,7 @@ type Reach struct {
 	domains, cidrs []string
 	deny           []string
 	ports          []string
+	headers        []string
 	learn          bool
 }
 
@@ -59,6 +61,7 @@ func ReachFlags(a *app.App, c *cobra.Command) *Reach {
 	r.f.StringSliceVar(&r.cidrs, "allow-cidr", nil, "address, or range of addresses, that may be reached without a name; may be given again")
 	r.f.StringSliceVar(&r.ports, "allow-port", nil, "port, or range such as 8000-8100, that both are bound to; may be given again")
 	r.f.StringSliceVar(&r.deny, "deny", nil, "name, or *.NAME for all below it, or address or range, that is not reached in mode open, unless --allow-domain names it; may be given again")
+	r.f.StringArrayVar(&r.headers, "host-header", nil, "HOST=NAME:VALUE: header, which is no secret, that the server sets in requests to a host, or *.NAME; may be given again")
 	_ = c.RegisterFlagCompletionFunc("allow", a.CompletePresets)
 	r.f.BoolVar(&r.learn, "learn", false, "let through what the lists would refuse, and note it")
 	return r
@@ -67,7 +70,7 @@ func ReachFlags(a *app.App, c *cobra.Command) *Reach {
 // Policy is what the flags say beside a mode, which may be empty; nil: nothing.
 func (r *Reach) Policy(mode string) any {
 	lists := r.f.Changed("deny")
-	for _, name := range []string{"allow", "allow-domain", "allow-cidr", "allow-port", "learn"} {
+	for _, name := range []string{"allow", "allow-domain", "allow-cidr", "allow-port", "host-header", "learn"} {
 		lists = lists || r.f.Changed(name)
 	}
 	switch {
@@ -85,6 +88,17 @@ func (r *Reach) Policy(mode string) any {
 		} else {
 			p.DenyDomains = append(p.DenyDomains, one)
 		}
+	}
+	for _, one := range r.headers {
+		host, header, _ := strings.Cut(one, "=")
+		name, value, _ := strings.Cut(header, ":")
+		if p.Headers == nil {
+			p.Headers = make(map[string]map[string]string)
+		}
+		if p.Headers[host] == nil {
+			p.Headers[host] = make(map[string]string)
+		}
+		p.Headers[host][name] = strings.TrimSpace(value)
 	}
 	for _, one := range r.allow {
 		switch {
@@ -197,6 +211,13 @@ func writePolicy(w io.Writer, p v1.NetworkPolicy) error {
 			return err
 		}
 	}
+	for _, host := range slices.Sorted(maps.Keys(p.Headers)) {
+		for _, name := range slices.Sorted(maps.Keys(p.Headers[host])) {
+			if _, err := fmt.Fprintln(w, output.Printable("requests to "+host+" have "+name+": "+p.Headers[host][name])); err != nil {
+				return err
+			}
+		}
+	}
 	if len(p.AllowPorts) > 0 {
 		_, err := fmt.Fprintln(w, "on ports "+output.Printable(strings.Join(p.AllowPorts, ", ")))
 		return err
@@ -275,12 +296,18 @@ func proposal(sandbox string, p v1.NetworkPolicy) string {
 	domains := slices.DeleteFunc(slices.Clone(p.AllowDomains), func(d string) bool {
 		return slices.ContainsFunc(p.PresetDomains, func(x v1.PresetDomain) bool { return x.Domain == d })
 	})
+	var headers []string
+	for _, host := range slices.Sorted(maps.Keys(p.Headers)) {
+		for _, name := range slices.Sorted(maps.Keys(p.Headers[host])) {
+			headers = append(headers, host+"="+name+":"+p.Headers[host][name])
+		}
+	}
 	for _, l := range []struct {
 		flag  string
 		items []string
-	}{{"--allow", p.AllowPresets}, {"--allow-domain", domains}, {"--allow-cidr", p.AllowCIDRs}, {"--allow-port", p.AllowPorts}} {
+	}{{"--allow", p.AllowPresets}, {"--allow-domain", domains}, {"--allow-cidr", p.AllowCIDRs}, {"--allow-port", p.AllowPorts}, {"--host-header", headers}} {
 		for _, item := range l.items {
-			text += " " + l.flag + " '" + item + "'"
+			text += " " + l.flag + " '" + strings.ReplaceAll(item, "'", `'\''`) + "'"
 		}
 	}
 	return text

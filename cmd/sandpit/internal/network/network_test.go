@@ -29,6 +29,10 @@ func TestWhatMayBeReachedIsReadOfFlags(t *testing.T) {
 			},
 		},
 		{
+			"HeadersOfHosts", "open", []string{"--host-header", "a.example=X-A:b=c:d, e", "--host-header", "a.example=x-b: f", "--host-header", "nothing"},
+			v1.NetworkPolicy{Mode: "open", Headers: map[string]map[string]string{"a.example": {"X-A": "b=c:d, e", "x-b": "f"}, "nothing": {"": ""}}},
+		},
+		{
 			"BesideLists", "restricted", []string{"--allow", "node", "--allow-domain", "python"},
 			v1.NetworkPolicy{Mode: "restricted", AllowPresets: []string{"node"}, AllowDomains: []string{"python"}},
 		},
