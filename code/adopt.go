@@ -69,6 +69,12 @@ func (x extension) Adopt(ctx context.Context, u *engine.Use, rows []*sandbox.Eve
 		if cc != nil && cc.currentKernel() != nil {
 			continue // it runs in a kernel that was adopted
 		}
+		if ev.Type == sandbox.EventExec {
+			if _, err := u.Client().Process(ctx, ev.ProcessID); err == nil { // it ended with its shell, or is about to
+				rest = append(rest, ev)
+				continue
+			}
+		}
 		process.CutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", x.s.engine.Now())
 		if err := x.s.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Finish(ev) }); err != nil {
 			return nil, err
@@ -182,6 +188,10 @@ func (x *cell) resume(ctx context.Context) {
 		return
 	}
 	x.kernel = k
+	if err := x.rehost(ctx); err != nil {
+		x.leave(ctx)
+		return
+	}
 	c := kernel.Cell{Slept: x.u.Slept}
 	if x.r.Timeout > 0 && x.event != nil {
 		c.Timeout = max(x.r.Timeout-x.s.engine.Now().Sub(x.event.At), time.Millisecond)

@@ -38,7 +38,11 @@ type cell struct {
 	excerpts [2]excerpt.Writer // of its output
 	done     chan struct{}     // closed when out and err hold
 	err      error
-	gap      bool // some of its output was lost, since it was not taken in time
+	gap      bool               // some of its output was lost, since it was not taken in time
+	cut      [2]bool            // by stream: the agent has not kept all of the output
+	killed   bool               // who ends it wants it ended as a process is
+	hosted   *hosted            // the process that a shell's command is; nil: its output comes from the kernel
+	command  engine.ExecRequest // of a shell
 
 	mu      sync.Mutex
 	sink    *Sink // nil: the caller takes nothing
@@ -128,7 +132,7 @@ func (x *cell) do(ctx context.Context) {
 	x.s.checkpoint("code.intent")
 	x.window = x.u.Track(ctx, x.r.TellArtifacts)
 	res, err := x.run(ctx, k)
-	if err != nil && ctx.Err() == nil && !x.begun && k.session.Exit() != nil {
+	if err != nil && ctx.Err() == nil && !x.begun && x.hosted == nil && k.session.Exit() != nil {
 		// It had ended before it heard of the cell: the next one runs it.
 		x.cc.setEnded(k, "its kernel ended: "+k.session.Exit().String())
 		if k, restarted, err = x.cc.haveKernel(ctx, x.u); err == nil {
@@ -174,6 +178,7 @@ func (x *cell) release() {
 // leave leaves the cell to the next server.
 func (x *cell) leave(ctx context.Context) {
 	x.window.Close(ctx)
+	x.leaveHosted()
 	x.err = engine.Stopping()
 	x.out = Result{Start: x.ids}
 	x.cc.release()
@@ -194,6 +199,7 @@ func (x *cell) intend(ctx context.Context, k *codeKernel) error {
 	}
 	ev.ProcessID, ev.Language, ev.ContextID = x.ids.CellID, x.ids.Language, x.ids.ContextID
 	ev.User, ev.Cwd = rec.User, rec.Cwd
+	ev.Name, ev.Labels = x.command.Mark.Name, x.command.Mark.Labels
 	ev.Command = sandbox.Clip(x.r.Code, sandbox.MaxEventCommand-len("…"))
 	x.event = ev
 	x.mark(k)
@@ -239,6 +245,10 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	if stop {
 		return kernel.Outcome{End: kernel.Interrupted}, nil
 	}
+	streams, err := x.host(ctx, k)
+	if err != nil {
+		return kernel.Outcome{}, err
+	}
 	x.send(func(s *Sink) error {
 		if s.Started == nil {
 			return nil
@@ -250,7 +260,7 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	if secrets, err := x.u.Secrets(ctx); err == nil {
 		k.session.Redact(secrets)
 	}
-	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept}
+	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept, Streams: streams}
 	gaps := k.process.Gaps()
 	res, err := k.session.Execute(ctx, c, x.handler(ctx))
 	res, err = x.endAtTimeout(ctx, k, res, err)
@@ -318,11 +328,6 @@ func (x *cell) setResult(ctx context.Context, k *codeKernel, res kernel.Outcome,
 	x.kernel = nil
 	x.mu.Unlock()
 	out := &x.out
-	x.mu.Lock()
-	data, cut := x.kept.Kept(), x.kept.Truncated()
-	out.Stdout, out.Stderr = data[0], data[1]
-	out.StdoutTruncated, out.StderrTruncated = cut[0] || x.gap, cut[1] || x.gap
-	x.mu.Unlock()
 	out.Results = x.results.list
 	out.Duration = res.Duration
 	if out.Duration == 0 {
@@ -351,6 +356,17 @@ func (x *cell) setResult(ctx context.Context, k *codeKernel, res kernel.Outcome,
 	default:
 		out.Status = OK
 	}
+	x.mu.Lock()
+	if x.killed && out.Cause == sandbox.CauseNone && out.ExitCode != 0 {
+		out.Cause, out.CauseDetail = sandbox.CauseKilled, "killed on request"
+	}
+	x.mu.Unlock()
+	x.endHosted(ctx)
+	x.mu.Lock()
+	data, cut := x.kept.Kept(), x.kept.Truncated()
+	out.Stdout, out.Stderr = data[0], data[1]
+	out.StdoutTruncated, out.StderrTruncated = x.cut[0] || cut[0] || x.gap, x.cut[1] || cut[1] || x.gap
+	x.mu.Unlock()
 	if out.Dead {
 		x.cc.setEnded(k, orText(out.CauseDetail, "its kernel ended"))
 		if err := k.process.Kill(ctx); err != nil && k.process.Up() {
@@ -384,6 +400,7 @@ func (x *cell) conclude(ctx context.Context) {
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Duration = out.ExitCode, out.Signal, out.Cause, out.Duration
 	ev.Detail = sandbox.Clip(outcomeText(out), maxDetail)
 	ev.StdoutBytes, ev.StderrBytes = out.StdoutBytes, out.StderrBytes
+	ev.StdoutTruncated, ev.StderrTruncated = x.cut[0], x.cut[1]
 	ev.Stdout, ev.Stderr = x.excerpts[0].Excerpt(), x.excerpts[1].Excerpt()
 	ev.Changes, ev.ChangesTotal = slices.Clone(c.Recorded()), c.Total
 	if ev.Type == sandbox.EventCode {
@@ -425,6 +442,7 @@ func outcomeText(r *Result) string {
 // notBegun completes the row of a cell that never ran, for err.
 func (x *cell) notBegun(ctx context.Context, err error) {
 	x.window.Close(ctx)
+	x.dropHosted(ctx)
 	x.mu.Lock()
 	x.kernel = nil
 	x.mu.Unlock()

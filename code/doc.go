@@ -20,7 +20,8 @@
 // A shell is a named bash of a sandbox: what a command in it leaves behind (its directory,
 // variables, functions, background jobs) the next one finds. It is a context in
 // bash, so that it outlives the server, and its commands are cells, with the events of
-// commands. A command that ends the shell (exit, set -e) is told so, and the next one
+// commands. Each command is also a process of the agent's, into whose log it writes by pipes that the shell
+// opens for it; the server tells the agent when it has ended, and reads its output as any follower does. A command that ends the shell (exit, set -e) is told so, and the next one
 // begins another under the same name and is told that, too.
 //
 // # Locks

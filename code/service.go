@@ -25,6 +25,8 @@ type Engine interface {
 	Peek(ctx context.Context, c access.Caller, ref string) (*engine.Use, error)
 	Visit(ctx context.Context, c access.Caller, scope access.Scope, ref string) (*engine.Visit, error)
 	Outcome(ctx context.Context, c access.Caller, of sandbox.ID, processID string) (ev *sandbox.Event, began bool, err error)
+	WaitProcess(ctx context.Context, c access.Caller, ref, processID string, wait time.Duration) (sandbox.Process, error)
+	Follow(ctx context.Context, c access.Caller, ref, processID string, r engine.FollowRequest) (*engine.Following, error)
 	CheckCommand(engine.ExecRequest) (agent.Command, error)
 	Defaults() engine.Defaults
 	Store() store.Store

@@ -124,8 +124,7 @@ func (s *Service) ShellCommand(ctx context.Context, c access.Caller, ref, name, 
 	}
 	x := cc.command(id)
 	if x == nil {
-		return ShellResult{}, fault.New(fault.NotFound, "the shell %q does not remember a command %q", name, sandbox.Clip(id, 40)).
-			WithRemedy("see the sandbox's activity: how it ended is there, its output is not")
+		return s.pastCommand(ctx, c, ref, cc.record(), id, wait)
 	}
 	if err := x.Await(ctx, wait); err != nil {
 		return ShellResult{}, err
@@ -172,8 +171,8 @@ func (cc *codeContext) command(id string) *cell {
 	return nil
 }
 
-// Signal passes a signal on to a command of a shell. Its processes are the shell's: only
-// an interrupt, and what ends a command, can be told to it alone.
+// Signal passes a signal on to a command of a shell: to what it has started. SIGINT interrupts the command
+// as Ctrl-C does; what ends a program ends the command, and the shell with it where nothing less does.
 func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 	select {
 	case <-x.done:
@@ -188,12 +187,20 @@ func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 		x.kill(ctx)
 		return nil
 	}
-	return fault.New(fault.Unsupported, "a command in a shell takes no signal %d", int(sig)).
-		WithRemedy("interrupt it by SIGINT, or run kill in another command")
+	x.mu.Lock()
+	h := x.hosted
+	x.mu.Unlock()
+	if h == nil {
+		return fault.New(fault.State, "the command %s has not begun", x.ids.CellID).WithRemedy("send the signal again in a moment")
+	}
+	return x.u.Client().Signal(ctx, x.ids.CellID, sig, true)
 }
 
 // kill ends the command: what does not heed an interrupt is killed behind the caller's back.
 func (x *cell) kill(ctx context.Context) {
+	x.mu.Lock()
+	x.killed = true
+	x.mu.Unlock()
 	x.interrupt(ctx)
 	x.s.engine.Go(func(ctx context.Context) {
 		for range killTries {
@@ -208,6 +215,15 @@ func (x *cell) kill(ctx context.Context) {
 				return
 			}
 			x.interrupt(ctx)
+		}
+		_ = x.Await(ctx, killPause)
+		x.mu.Lock()
+		k := x.kernel
+		x.mu.Unlock()
+		if k != nil && ctx.Err() == nil {
+			if err := k.process.Kill(ctx); err != nil {
+				x.s.log.Warn("the shell of a command that does not end cannot be killed", "sandbox", x.u.Sandbox(), "cell", x.ids.CellID, "error", err)
+			}
 		}
 	})
 }

@@ -50,6 +50,12 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 		return ShellResult{}, err
 	}
 	began := time.Now()
+	if !r.Mark.Empty() {
+		if err := u.CheckRecord(ctx, r.Mark.Texts()); err != nil {
+			u.End()
+			return ShellResult{}, err
+		}
+	}
 	cc, err := s.queueShell(ctx, u, want, r)
 	if err != nil {
 		u.End()
@@ -65,6 +71,9 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 	}
 	x := newCell(u, cc, code, out.sink())
 	x.collect, x.stdin = true, r.Stdin
+	x.command = engine.ExecRequest{
+		StreamStdin: r.StreamStdin, MergeOutput: r.MergeOutput, MaxStdout: r.MaxStdout, MaxStderr: r.MaxStderr, Mark: r.Mark, Redact: r.Redact,
+	}
 	// What a shell remembers counts as long as it does. The shell may go in many ways.
 	runtime.AddCleanup(x, (*budget.Room).Close, code.Room)
 	cc.remember(x)
@@ -78,7 +87,7 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 	res, err := x.waitFor(ctx, r.Wait)
 	if sink != nil {
 		res.Stdout, res.Stderr = nil, nil
-		res.StdoutTruncated, res.StderrTruncated = !res.Running && (out.cut[0] || x.gap), !res.Running && (out.cut[1] || x.gap)
+		res.StdoutTruncated, res.StderrTruncated = !res.Running && (out.cut[0] || x.gap || x.cut[0]), !res.Running && (out.cut[1] || x.gap || x.cut[1])
 	}
 	s.engine.Answered(time.Since(began))
 	return res, err
@@ -97,15 +106,6 @@ func (s *Service) checkShellCommand(name string, r *engine.ExecRequest, streamed
 	}
 	if r.Cwd != "" {
 		k.Bad("cwd", "is the shell's own; change it by cd, or make the shell with it")
-	}
-	if r.MergeOutput {
-		k.Bad("merge_output", "is true, and a command in a shell has the shell's own output; write 2>&1 behind it")
-	}
-	if !r.Mark.Empty() {
-		k.Bad("name", "and labels are of a process of its own, and this command runs in a shell; start it as a process")
-	}
-	if r.StreamStdin {
-		k.Bad("stream_stdin", "is true, and a command in a shell shares the shell's own input; give it stdin, or run it by itself")
 	}
 	if len(r.Stdin) > MaxShellStdin {
 		k.Bad("stdin", "has %d bytes, more than %d in a shell; put it into a file", len(r.Stdin), MaxShellStdin)

@@ -185,7 +185,13 @@ func TestShell(t *testing.T) {
 		}
 		wantCode(t, h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGINT, false), fault.State)
 		id = start("sleep 1000")
-		wantCode(t, h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGUSR1, false), fault.Unsupported)
+		if err := h.engine.SignalProcess(t.Context(), alice, "box", id, syscall.SIGUSR1, false); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := h.code.ShellCommand(t.Context(), alice, "box", "main", id, time.Minute); err != nil || r.ExitCode != 128+int(syscall.SIGUSR1) || r.Shell.Ended {
+			t.Errorf("%+v, %v", r, err)
+		}
+		id = start("sleep 1000")
 		if err := h.code.InterruptShell(t.Context(), alice, "box", "main"); err != nil {
 			t.Fatal(err)
 		}
@@ -403,7 +409,7 @@ func TestShell(t *testing.T) {
 		}
 		for _, r := range []engine.ExecRequest{
 			{}, {Shell: "a", Argv: []string{"b"}}, {Shell: "a", Cwd: "/usr"}, {Shell: "a", User: "bin"},
-			{Shell: "a", Stdin: make([]byte, code.MaxShellStdin+1)}, {Shell: "a", StreamStdin: true}, {Shell: "a", Timeout: -1},
+			{Shell: "a", Stdin: make([]byte, code.MaxShellStdin+1)}, {Shell: "a", StreamStdin: true, Stdin: []byte("x")}, {Shell: "a", Timeout: -1},
 		} {
 			_, err := h.code.ShellExec(t.Context(), alice, "box", "main", r, nil)
 			wantCode(t, err, fault.Invalid)

@@ -82,18 +82,11 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 		return err
 	}
 	defer u.End()
-	if err = u.l.client.Kill(ctx, processID, sandbox.CauseKilled); err == nil {
-		return nil
-	}
-	err = u.Fail(ctx, err)
 	x := e.extension.Command(u, processID)
 	if x == nil {
-		return err
+		return u.Fail(ctx, u.l.client.Kill(ctx, processID, sandbox.CauseKilled))
 	}
-	if fault.Is(err, fault.NotFound) {
-		err = x.Signal(ctx, syscall.SIGKILL)
-	}
-	if err == nil || fault.Is(err, fault.State) {
+	if err = x.Signal(ctx, syscall.SIGKILL); err == nil || fault.Is(err, fault.State) {
 		return x.Await(ctx, killBound)
 	}
 	return err

@@ -41,12 +41,6 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 		return sandbox.Process{}, err
 	}
 	defer u.End()
-	if x := e.extension.Command(u, processID); x != nil {
-		if err := x.Await(ctx, wait); err != nil {
-			return sandbox.Process{}, err
-		}
-		return e.pastProcess(ctx, c, ref, processID)
-	}
 	bound, leave := e.group.Bind(ctx)
 	defer leave()
 	here, cancel := context.WithTimeout(bound, wait)
@@ -113,13 +107,10 @@ const rowPause = 20 * time.Millisecond
 // One that has ended is fault.State.
 func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error {
 	return e.control(ctx, c, ref, processID, func(u *Use, processID string) error {
-		err := u.l.client.Signal(ctx, processID, sig, tree)
-		if fault.Is(err, fault.NotFound) {
-			if x := e.extension.Command(u, processID); x != nil {
-				return x.Signal(ctx, sig)
-			}
+		if x := e.extension.Command(u, processID); x != nil {
+			return x.Signal(ctx, sig)
 		}
-		return err
+		return u.l.client.Signal(ctx, processID, sig, tree)
 	})
 }
 

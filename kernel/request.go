@@ -34,6 +34,11 @@ type Cell struct {
 	// Empty: it is at its end.
 	Stdin []byte
 
+	// Streams, of a cell in bash, are where the cell finds its input and its outputs, which are files or
+	// pipes of the sandbox. Nil: the kernel's own outputs, and Stdin. What the cell writes comes to no
+	// Handler then.
+	Streams *Streams
+
 	// Timeout interrupts the cell when it has run for so long; 0: never. Grace is how long the
 	// cell may take to end then; 0: DefaultGrace.
 	Timeout time.Duration
@@ -41,6 +46,13 @@ type Cell struct {
 	// Slept tells for how long the kernel has stood still so far, frozen with all around
 	// it; Timeout and Grace do not count that. Nil: it never does.
 	Slept func() time.Duration
+}
+
+// Streams are paths.
+type Streams struct {
+	In  string // empty: Stdin of the cell
+	Out string
+	Err string // empty: as Out
 }
 
 // DefaultGrace is how long an interrupted cell may take to end.
@@ -157,9 +169,25 @@ func bashRun(id int64, c Cell) []byte {
 	for _, name := range names {
 		b.WriteString(name + "=" + quote(c.Env[name]) + " ")
 	}
-	b.WriteString(`\command source /dev/fd/197 ` + bashStdin(c.Stdin) + ` >&198 2>&199 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
+	b.WriteString(`\command source /dev/fd/197 ` + bashStreams(c) + ` 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
 	b.WriteString("__sandpit_end " + n + " $? && :\n")
 	return []byte(b.String())
+}
+
+// bashStreams is the redirections of a cell's three streams.
+func bashStreams(c Cell) string {
+	s := c.Streams
+	if s == nil {
+		return bashStdin(c.Stdin) + ` >&198 2>&199`
+	}
+	in, errs := bashStdin(c.Stdin), "2>&1"
+	if s.In != "" {
+		in = "<" + quote(s.In)
+	}
+	if s.Err != "" {
+		errs = "2>|" + quote(s.Err)
+	}
+	return in + " >|" + quote(s.Out) + " " + errs
 }
 
 // bashStdin is the redirection that gives a cell its input. A here-string ends with a

@@ -55,7 +55,7 @@ func (s *Server) signal(req *wire.Request) error {
 	switch {
 	case younger < 0:
 		return fault.InvalidField("younger", "%v is below 0", younger)
-	case younger > 0:
+	case younger > 0 && p.hosted == nil:
 		since := tree.Clock() - younger
 		if req.SinceClockMS != 0 {
 			since = time.Duration(req.SinceClockMS) * time.Millisecond
@@ -74,6 +74,10 @@ func (s *Server) signal(req *wire.Request) error {
 
 // signalFirst reaches the first process and never another that has its number by now.
 func (p *process) signalFirst(sig unix.Signal) error {
+	if p.hosted != nil { // the shell is not the command's
+		p.signalTree(sig)
+		return nil
+	}
 	if p.pidfd == nil {
 		if p.hasEnded() {
 			return unix.ESRCH
@@ -110,6 +114,9 @@ func (p *process) signalYounger(sig unix.Signal, since time.Duration) {
 
 // tree lists the live members.
 func (p *process) tree() []int {
+	if p.hosted != nil {
+		return p.hosted.younger()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.group == nil {
@@ -156,6 +163,12 @@ func (p *process) killGroup() {
 }
 
 func (p *process) killTree() {
+	if p.hosted != nil { // who wants no more than its processes ended sends them a signal
+		if !p.hasEnded() {
+			p.hosted.shell.kill(wire.CauseKilled, "a command in it was killed")
+		}
+		return
+	}
 	p.mu.Lock()
 	group := p.group
 	if p.groupIsGone {

@@ -43,6 +43,8 @@ type process struct {
 	ended chan struct{} // closed when the first process has ended and the result stands
 	gone  chan struct{} // closed when nothing is left of it, in the group or in memory
 
+	hosted *hosting // of a command in a shell; nil: it is a process of its own
+
 	feeder *feeder // of stdin that is stored; nil: there is none
 
 	stdinMu    sync.Mutex
@@ -122,6 +124,10 @@ func (p *process) run(timeout time.Duration) {
 			p.log.makeFile()
 		}
 	})
+	if p.hosted != nil {
+		p.srv.work.Go(p.waitHosted)
+		return
+	}
 	p.srv.work.Go(p.wait)
 }
 

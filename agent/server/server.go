@@ -267,6 +267,10 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		})
 	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged:
 		return s.serveStart(ctx, c, req)
+	case wire.OpStartIn:
+		return s.serveStartIn(ctx, c, req)
+	case wire.OpConclude:
+		return s.tell(ctx, c, req)
 	case wire.OpAttach:
 		return s.stream(func() error { return s.serveAttach(ctx, c, req) })
 	case wire.OpProcess:

@@ -31,6 +31,7 @@ import (
 type spawn struct {
 	p         *process
 	st        *wire.Start
+	id        string
 	dir       int    // where the command starts; -1: none
 	child     [3]int // the child's ends of its streams
 	master    int    // of the terminal; -1 as well
@@ -85,6 +86,9 @@ func (s *Server) prepare(st *wire.Start, root bool, in *input) (*spawn, error) {
 // run starts the command.
 func (sp *spawn) run() (failed *spawnError) {
 	p := sp.p
+	if p.hosted != nil {
+		return sp.host()
+	}
 	p.began = time.Now()
 	p.view.Do(func() { failed = sp.start() })
 	if failed != nil {

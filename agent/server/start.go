@@ -83,7 +83,7 @@ func (s *Server) start(ctx context.Context, id string, sp *spawn) (*process, err
 	s.procs[id] = p
 	late := s.refuse > 0 || s.closed
 	s.mu.Unlock()
-	if p.pid == 0 {
+	if p.pid == 0 && p.hosted == nil {
 		p.holders++
 		p.putAway()
 		close(p.gone)
@@ -150,7 +150,7 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 	if n := recordRoom(st); p.log.fit(n, time.Time{}) < n {
 		return logsFull()
 	}
-	if s.o.Groups != nil {
+	if s.o.Groups != nil && p.hosted == nil {
 		if p.group, err = s.o.Groups.New(id); err != nil {
 			return groupFailed(err)
 		}
@@ -160,6 +160,7 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 			}
 		}()
 	}
+	sp.id = id
 	failed := sp.run()
 	if failed != nil && !failed.inside {
 		return failed.err
@@ -167,6 +168,9 @@ func (s *Server) fork(id string, sp *spawn) (err error) {
 	p.rec = wire.Record{
 		ID: id, State: wire.Running, Cwd: wire.EscapeName(st.Cwd), User: p.view.Identity().Name,
 		Terminal: st.Terminal != nil, Rolling: st.Rolling || st.Lossless, Started: p.began, PID: p.pid,
+	}
+	if p.hosted != nil {
+		p.rec.PID = p.hosted.shell.pid
 	}
 	set := s.values.get(st.Redact)
 	p.redactStreams(set)

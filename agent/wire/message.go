@@ -26,6 +26,13 @@ const (
 	// OpStartMerged: OpStart with Start.Merge, and any Start.Redact. It is an op of its own for the
 	// same reason.
 	OpStartMerged = "start_merged"
+	// OpStartIn: Start, ID; In, the process of a shell that is about to run the command in itself. Nothing is
+	// started: the Record's Streams is where the shell finds the command's streams. With Start.StreamStdin its
+	// input comes by OpInput. Reply is the Record, Done.
+	OpStartIn = "start_in"
+	// OpConclude: ID, of such a command that has ended, and Result, of which ExitCode, Signal, Cause and
+	// CauseDetail count. Reply is the Record, Done. Of several ends the first stands; the shell's end is one, too.
+	OpConclude = "conclude"
 	// OpAttach: ID, After; Data and End reach a streamed stdin. Back as with
 	// OpStart, but only output with a number above After, and of what there is
 	// already no more than the last Recent bytes, if that is not 0. With Lossless a process
@@ -128,15 +135,17 @@ const (
 type Request struct {
 	Op string `json:"op"`
 
-	ID        string `json:"id,omitempty"`
-	Start     *Start `json:"start,omitempty"`
-	Input     *Input `json:"input,omitempty"`
-	After     int64  `json:"after,omitempty"`
-	Recent    int64  `json:"recent,omitempty"`
-	Lossless  bool   `json:"lossless,omitempty"`
-	Signal    int    `json:"signal,omitempty"`
-	Tree      bool   `json:"tree,omitempty"`
-	YoungerMS int64  `json:"younger_ms,omitempty"`
+	ID        string  `json:"id,omitempty"`
+	Start     *Start  `json:"start,omitempty"`
+	In        string  `json:"in,omitempty"`
+	Result    *Result `json:"result,omitempty"`
+	Input     *Input  `json:"input,omitempty"`
+	After     int64   `json:"after,omitempty"`
+	Recent    int64   `json:"recent,omitempty"`
+	Lossless  bool    `json:"lossless,omitempty"`
+	Signal    int     `json:"signal,omitempty"`
+	Tree      bool    `json:"tree,omitempty"`
+	YoungerMS int64   `json:"younger_ms,omitempty"`
 	// SinceClockMS is a time as Info.ClockMS tells it, and SinceMS the same in Unix time: for an agent
 	// that tells no clock, and so has the server's.
 	SinceClockMS int64  `json:"since_clock_ms,omitempty"`
@@ -302,6 +311,9 @@ type Record struct {
 	PID      int       `json:"pid,omitempty"`
 	Result   *Result   `json:"result,omitempty"`
 	LastSeq  int64     `json:"last_seq,omitempty"`
+	// Streams, in the answer to OpStartIn, is the path of three pipes without its last character: 0 is the input,
+	// if that is streamed, 1 and 2 are the outputs; merged ones are 1.
+	Streams string `json:"streams,omitempty"`
 }
 
 // Brief returns the record without what the process wrote, as lists have it.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 )
@@ -60,6 +61,45 @@ func TestShells(t *testing.T) {
 	}
 	box := "/v1/sandboxes/" + h.create().ID
 	main := box + "/shells/main"
+	t.Run("HaveCommandsThatAreProcesses", func(t *testing.T) {
+		a := h.do("POST", main+"/exec", object{
+			"command": "echo one; read line; echo got $line; trap 'echo hung up; exit 9' HUP; while :; do sleep 0.1; done", "stream_stdin": true, "name": "asks", "labels": object{"a": "b"}, "wait_seconds": 0.01,
+		})
+		if a.StatusCode != 202 {
+			t.Fatalf("got %d %s", a.StatusCode, a.body)
+		}
+		asks := box + "/processes/name:asks"
+		output := func(has string) {
+			t.Helper()
+			var got []byte
+			for range 600 {
+				if got = h.do("GET", asks+"/logs", nil).body; strings.Contains(string(got), has) {
+					return
+				}
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Fatalf("%q is not in %s", has, got)
+		}
+		output("one")
+		if p := want[v1.Process](h, 200, "GET", asks, nil); p.Status != "running" || p.Name != "asks" || p.Labels["a"] != "b" {
+			t.Errorf("got %+v", p)
+		}
+		want[v1.ProcessInput](h, 200, "POST", asks+"/stdin", []byte("forty-two\n"))
+		output("got forty-two")
+		want[v1.Process](h, 202, "GET", asks+"/wait?timeout=0.01", nil)
+		id := want[v1.Process](h, 200, "GET", asks, nil).ProcessID
+		want[struct{}](h, 204, "POST", main+"/interrupt", nil)
+		done := want[v1.Process](h, 200, "GET", box+"/processes/"+id+"/wait?timeout=60", nil)
+		if done.Status != "exited" || done.ExitCode == nil || *done.ExitCode != 130 {
+			t.Errorf("got %+v", done)
+		}
+		if got := string(h.do("GET", box+"/processes/"+id+"/logs", nil).body); !strings.HasPrefix(got, "one\ngot forty-two\n") {
+			t.Errorf("after its end: %s", got)
+		}
+		if all := h.follow(box + "/processes/" + id + "/output"); len(all) < 2 || !strings.HasPrefix(all[len(all)-1], "event: exit\n") {
+			t.Errorf("its frames: %q", all)
+		}
+	})
 	t.Run("GiveAHandleToWhoDoesNotWait", func(t *testing.T) {
 		a := h.do("POST", main+"/exec", object{"command": "echo one; sleep 1000", "wait_seconds": 0.2})
 		where := strings.TrimPrefix(a.Header.Get("Location"), "/v1")

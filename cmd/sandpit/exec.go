@@ -76,8 +76,8 @@ a minute. What is kept of it for sandpit logs is the end, from 128 MiB on. With 
 		if err != nil {
 			return exit.Own(err)
 		}
-		if m.in != "" && (*detach || m.tty || m.image || m.cwd != "" || m.merge || m.name != "" || len(m.labels) > 0) {
-			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory and streams of its own, and no terminal; it goes with none of --detach, --tty, --image-command, --cwd, --name, --label and --merge-output")
+		if m.in != "" && (*detach || m.tty || m.image || m.cwd != "") {
+			return exit.Misuse(c, "--shell runs a command in a shell, which has a directory of its own, and no terminal; it goes with none of --detach, --tty, --image-command and --cwd")
 		}
 		if m.in != "" && len(m.argv) == 1 {
 			m.shell, m.argv = m.argv[0], nil
