@@ -23,6 +23,8 @@ import (
 // Wires is what clients of other products ask of a sandbox beside commands and files, and what
 // that costs over the plainest form of it. Both of a pair are measured in turn.
 type Wires struct {
+	Create  *Figures `json:"create"`    // without a pool
+	Account *Figures `json:"account"`   // the same, with an account of its own
 	True    *Figures `json:"true"`      // as the sandbox's user
 	Sudo    *Figures `json:"sudo_true"` // by that user
 	Shell   *Figures `json:"shell"`     // made, one command in it, deleted
@@ -66,6 +68,9 @@ func (s *session) wires(ctx context.Context, n int) (_ *Wires, err error) {
 		return nil, err
 	}
 	o, w := &ours{client: own.client, pid: own.cmd.Process.Pid}, new(Wires)
+	if w.Create, w.Account, err = o.accounts(ctx, n); err != nil {
+		return nil, err
+	}
 	err = o.with(ctx, v1.CreateSandbox{Sudo: new(true)}, func(ref string) error {
 		look := func(c *client.Client) func() error {
 			return func() error { _, err := c.Get(ctx, ref); return err }
@@ -108,6 +113,28 @@ func pair(ctx context.Context, n int, one, other func() error) (a, b *Figures, e
 			both[side].add(took, nil)
 		}
 		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return both[0].figures(), both[1].figures(), nil
+}
+
+// accounts times creates without an account and with one. Deleting is not timed.
+func (o *ours) accounts(ctx context.Context, n int) (plain, named *Figures, err error) {
+	var both [2]series
+	specs := [2]v1.CreateSandbox{{}, {Account: &v1.Account{Name: "daytona", Home: "/home/daytona", Workdir: "/home/daytona"}}}
+	err = inTurn(ctx, n+warmUp, func(round, side int) error {
+		began := time.Now()
+		box, _, err := o.client.Create(ctx, specs[side])
+		took := time.Since(began)
+		if err != nil {
+			return err
+		}
+		if round >= warmUp {
+			both[side].add(took, nil)
+		}
+		return o.client.Delete(ctx, box.ID)
 	})
 	if err != nil {
 		return nil, nil, err
@@ -163,6 +190,8 @@ func (w *Wires) rows(row func(name string, f *Figures)) {
 	if w == nil {
 		return
 	}
+	row("create", w.Create)
+	row("create with an account", w.Account)
 	row("true, in a command", w.True)
 	row("sudo true, in a command", w.Sudo)
 	row("a shell, one command, deleted", w.Shell)
@@ -175,5 +204,6 @@ func (w *Wires) lines(say func(format string, args ...any)) {
 	if w == nil {
 		return
 	}
+	say("an account costs a create %.2f ms at p50", w.Account.P50-w.Create.P50)
 	say("sudo costs %.2f ms at p50; TLS with HTTP/2 %.2f ms a call", w.Sudo.P50-w.True.P50, w.TLS.P50-w.Plain.P50)
 }
