@@ -358,7 +358,7 @@ func TestFiles(t *testing.T) {
 	if got := h.get(s.ID); got.BytesUploaded != 5 || got.BytesDownloaded != 3 {
 		t.Errorf("counters: %d up, %d down", got.BytesUploaded, got.BytesDownloaded)
 	}
-	_, _, err = h.files.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), sandbox.WriteFileOptions{User: "bin"})
+	_, _, err = h.files.WriteFile(t.Context(), alice, "box", "", strings.NewReader(""), sandbox.WriteFileOptions{User: "a/b"})
 	wantCode(t, err, fault.Invalid)
 	if n := len(fault.As(err).Fields); n != 2 {
 		t.Errorf("%d fields: %v", n, err)

@@ -96,7 +96,7 @@ func TestTerminal(t *testing.T) {
 		h := open(t, t.TempDir())
 		h.create(engine.CreateRequest{Key: "box"})
 		_, err := h.engine.Terminal(t.Context(), alice, "box", engine.TerminalRequest{
-			Shell: "a", Argv: []string{"b"}, Cols: 2000, Rows: 2000, Term: "\x1b", User: "bin"})
+			Shell: "a", Argv: []string{"b"}, Cols: 2000, Rows: 2000, Term: "\x1b", User: "a/b"})
 		wantCode(t, err, fault.Invalid)
 		if n := len(fault.As(err).Fields); n != 5 {
 			t.Errorf("%d fields: %v", n, err)
