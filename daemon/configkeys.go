@@ -104,8 +104,8 @@ func (w *keyWalk) merge(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// unknown says of a key which one was meant: the one of that name in another section, or the
-// nearest in this one, whose keys are listed where there is none.
+// unknown says of a key which one was meant: one of this section that begins so, the one of that name in
+// another, or the nearest in this one, whose keys are listed where there is none.
 func (w *keyWalk) unknown(key *yaml.Node, keys []configKey, path string) {
 	name := sandbox.Clip(key.Value, 60)
 	in, names := "", make([]string, len(keys))
@@ -116,10 +116,11 @@ func (w *keyWalk) unknown(key *yaml.Node, keys []configKey, path string) {
 		names[i] = k.name
 	}
 	var meant string
-	if places := placesOf(key.Value, path); len(places) > 0 {
-		meant = "it belongs in " + orText(places)
-	} else if near := spelling.Nearest(key.Value, names); near != "" {
+	places, near := placesOf(key.Value, path), spelling.Nearest(key.Value, names)
+	if near != "" && (len(places) == 0 || strings.HasPrefix(near, key.Value)) {
 		meant = "did you mean " + near + "?"
+	} else if len(places) > 0 {
+		meant = "it belongs in " + orText(places)
 	} else {
 		slices.Sort(names)
 		meant = "the keys there are " + strings.Join(names, ", ")
