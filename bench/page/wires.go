@@ -1,0 +1,49 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"sandpit.dev/bench"
+)
+
+// wires is what clients of other products ask of a sandbox.
+func wires(r *bench.Report) string {
+	w := r.Wires
+	if w == nil {
+		return ""
+	}
+	t := newTiming("what other clients ask for", false)
+	t.add("create, no pool", w.Create)
+	t.add("create with an account", w.Account)
+	t.add("`true`, in a command", w.True)
+	t.add("`sudo true`, in a command", w.Sudo)
+	t.add("a shell: made, one command, deleted", w.Shell)
+	t.add("a look at a sandbox, warm connection", w.Plain)
+	t.add("the same by HTTP/2 over TLS", w.TLS)
+	t.add("a change, to "+count(w.Streams)+" subscribers, each", w.Events)
+	return "On a server of its own, which speaks TLS, too. Each row beside the one before it, in turn. The subscribers of events share the machine with the server.\n\n" + t.String()
+}
+
+// wireMarks are those of the table above.
+func wireMarks(r *bench.Report) []mark {
+	w := r.Wires
+	if w == nil {
+		w = new(bench.Wires)
+	}
+	return []mark{
+		{what: "an account, more of a create: p50", limit: .2, unit: " ms", figure: more(w.Create, w.Account)},
+		{what: "`sudo true`, more than `true`: p50", limit: 3, unit: " ms", figure: more(w.True, w.Sudo)},
+		{what: "a shell with one command: p50", limit: 6, unit: " ms", figure: p50(w.Shell)},
+		{what: "event to one of 1,000 subscribers: p99", limit: 20, unit: " ms", figure: p99(w.Events)},
+		{what: "TLS with HTTP/2, more of a call: p50", limit: .3, unit: " ms", figure: more(w.Plain, w.TLS)},
+	}
+}
+
+// more is how much longer the second takes than the first.
+func more(first, second *bench.Figures) *float64 {
+	if first == nil || second == nil {
+		return nil
+	}
+	return new(second.P50 - first.P50)
+}
