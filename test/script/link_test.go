@@ -256,6 +256,7 @@ func TestPublicPreviews(t *testing.T) {
 			t.Errorf("%s: the program saw %s", given, body)
 		}
 	}
+	s.do("link", "access", "--host", "own", "web")
 	for _, bad := range []string{"App.example", "a/b", "a\r\nX: y", "::1", "a:99999999", strings.Repeat("a", 64), ".", "localhost:", ""} {
 		s.refused("host", "link", "access", "--host", bad, "web")
 	}
