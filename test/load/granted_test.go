@@ -166,6 +166,10 @@ func (h *host) open(ctx context.Context, name string) (int, error) {
 	return resp.StatusCode, resp.Body.Close()
 }
 
+// maxKeyed bounds how old a key gets: a project has 10,000, the client gives one to each request that begins something,
+// and the oldest go first.
+const maxKeyed = 64
+
 // keyed are creates that were sent with an idempotency key, and answered: the sandbox's id by the key.
 type keyed map[string]string
 
@@ -187,9 +191,16 @@ func (k keyed) create(ctx context.Context, p *promises, c *client.Client, name s
 	case before != "" && fault.Is(err, fault.NotFound):
 		p.did(func() { delete(k, key) })
 		return nil, nil // it was deleted since
+	case before != "" && fault.Is(err, fault.Conflict):
+		return nil, nil // another client sends it at this moment
 	case err != nil || before != "":
 		return nil, err
 	}
-	p.did(func() { k[key] = box.ID })
+	p.did(func() {
+		if len(k) >= maxKeyed {
+			clear(k)
+		}
+		k[key] = box.ID
+	})
 	return box, nil
 }
