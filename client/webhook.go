@@ -42,7 +42,7 @@ func (c *Client) UpdateWebhook(ctx context.Context, id string, r v1.UpdateWebhoo
 	return c.webhook(ctx, request{method: "PATCH", path: "/webhooks/" + seg(id), body: r})
 }
 
-// RotateWebhook gives a webhook another secret, which the answer has.
+// RotateWebhook replaces the secret of a webhook, and returns the webhook with the new one.
 func (c *Client) RotateWebhook(ctx context.Context, id string, r v1.RotateWebhook) (*v1.Webhook, error) {
 	return c.webhook(ctx, request{method: "POST", path: "/webhooks/" + seg(id) + "/rotate", body: r})
 }

@@ -16,8 +16,8 @@ import (
 	"sandpit.dev/store"
 )
 
-// hosted is the process that a shell's command is: a record and a log of the agent's, into which the
-// command writes by pipes, whoever follows it. The server reads it as any other follower does.
+// hosted is the process of a shell's command: a record and a log of the agent's, into which the command
+// writes by pipes. The server follows it as any other process.
 type hosted struct {
 	output *engine.Background
 	over   chan struct{} // closed when all of the output was read, or is not read any more

@@ -20,13 +20,13 @@ import (
 	"sandpit.dev/fault"
 )
 
-// hosting is what makes a process of a command that another process, a shell, runs in itself. Nothing
-// is forked for it. Its streams are named pipes, made with the rights of the shell's user, which the
-// shell opens for as long as the command runs. It ends when the server says so, or with the shell.
+// hosting is the part of a process that runs inside another one, a shell: nothing is forked for it. Its
+// streams are named pipes, made with the rights of the shell's user, which the shell opens while the
+// command runs. It ends when the server says so, or with the shell.
 //
-// What the command leaves behind in the shell, and the sandbox's user at will, may have the pipes open
-// after that. They are read on, so that nobody who writes into them is ended for it, until nobody has
-// them open or nothing is left of the shell; what comes is not kept.
+// Background jobs of the command, and any process of the sandbox's user, may keep the pipes open after
+// that. The agent goes on reading and drops what it reads, so that no writer gets SIGPIPE, until all
+// writers have closed the pipes or the shell's processes are gone.
 type hosting struct {
 	shell   *process
 	since   time.Duration // by this kernel's clock, when it began
@@ -144,8 +144,8 @@ func isPipe(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
-// awaitReader opens the input of a command once its shell has: until then nobody could tell the end of
-// the input from its beginning. It costs a thread for as long as the shell takes to come to the command.
+// awaitReader opens the input of a command for writing once the shell has opened it for reading: before
+// that a pipe looks as it does at its end. It blocks a thread until the shell comes to the command.
 func (p *process) awaitReader() {
 	h := p.hosted
 	fd, err := openPipe(h.input, unix.O_WRONLY)

@@ -16,9 +16,9 @@ import (
 	"sandpit.dev/fault"
 )
 
-// view returns the view that acts for a user: the sandbox's own, its root, or whoever is in its list of
-// accounts, by name or by number. root is that who turns out to be root under another name may act: the
-// list is the sandbox's to write, and the number decides.
+// view returns the view that acts for a user: the sandbox's own, its root, or an account of its list, by
+// name or by number. root reports whether an account of number 0 under another name may act: the sandbox
+// writes the list, so the number decides.
 func (s *Server) view(user string, root bool) (view.View, error) {
 	own := s.account.Load()
 	if err := own.wait(); err != nil {
@@ -80,8 +80,8 @@ func (s *Server) rootView(user string) (view.View, error) {
 	return s.o.Root, nil
 }
 
-// toldUsers is how many accounts an error lists: the sandbox's own and root first, and who has a number as
-// people are given them before who has one of the system's.
+// toldUsers is how many accounts an error lists: the sandbox's own and root first, then those from number
+// 1000 on, then those of the system.
 const toldUsers = 20
 
 func (s *Server) noUser(user string, all []accounts.Entry) error {

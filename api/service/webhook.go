@@ -17,7 +17,7 @@ type Webhooks interface {
 	List(ctx context.Context, c access.Caller) ([]*webhooks.Webhook, error)
 	Get(ctx context.Context, c access.Caller, id string) (*webhooks.Webhook, error)
 	Update(ctx context.Context, c access.Caller, id string, ch webhooks.Change) (*webhooks.Webhook, error)
-	// Rotate gives a webhook another secret; deliveries are signed with both for a while.
+	// Rotate replaces the secret of a webhook; deliveries are signed by both during grace.
 	Rotate(ctx context.Context, c access.Caller, id string, grace time.Duration) (w *webhooks.Webhook, secret string, err error)
 	Delete(ctx context.Context, c access.Caller, id string) error
 	Deliveries(ctx context.Context, c access.Caller, id string, p webhooks.Page) ([]*webhooks.Delivery, error)

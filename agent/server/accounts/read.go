@@ -40,7 +40,7 @@ func open(root int, name string, flags uint64) (int, error) {
 	})
 }
 
-// read reads a file that tells of accounts. A missing one is the kernel's ENOENT.
+// read returns the contents of a list of accounts. The error of one that is missing is unix.ENOENT.
 func read(root int, name string) ([]byte, error) {
 	fd, err := open(root, name, unix.O_RDONLY)
 	if err == unix.ENOENT {

@@ -40,7 +40,7 @@ func (v derived) Start() error {
 }
 
 // Do runs fn with the user's file system ids and groups. Where the kernel refuses them fn is not
-// called, and the caller's goroutine ends: whoever made the call sees its connection close.
+// called, and the caller's goroutine ends, which closes the connection of the call.
 func (v derived) Do(fn func()) {
 	if !v.drop {
 		v.View.Do(fn)
@@ -66,8 +66,8 @@ func (v derived) Do(fn func()) {
 	}
 }
 
-// restore gives the thread root's rights again, in these groups. A thread that kept another user's would act for
-// whom it is not: the process ends rather.
+// restore gives the thread root's rights back, with these groups. It panics where that fails: a thread that kept the
+// rights of another user would go on to act with them.
 func restore(groups []int) {
 	own := make([]uint32, len(groups))
 	for i, g := range groups {
