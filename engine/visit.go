@@ -53,6 +53,9 @@ func (u *Use) Rest() *Visit {
 // Leave ends the visit. It is called once.
 func (v *Visit) Leave() { v.e.leave(v.b) }
 
+// Sandbox returns the id of the sandbox.
+func (v *Visit) Sandbox() sandbox.ID { return v.b.id }
+
 // Attached is Use.Attached.
 func (v *Visit) Attached(open func(sandbox.ID) any) any { return v.b.attachedBy(open) }
 

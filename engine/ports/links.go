@@ -93,12 +93,8 @@ func (s *Service) Links(ctx context.Context, c access.Caller, ref string) (all [
 		return nil, err
 	}
 	defer v.Leave()
-	ev, err := v.NewEvent(sandbox.EventPreview) // for the id alone
-	if err != nil {
-		return nil, err
-	}
 	err = s.engine.Store().View(ctx, func(tx store.Tx) error {
-		list, err := tx.PreviewLinks().List(ev.Sandbox)
+		list, err := tx.PreviewLinks().List(v.Sandbox())
 		all = nil
 		for _, l := range list {
 			if !expired(l, s.engine.Now()) {

@@ -125,18 +125,14 @@ func (s *Service) PreviewsOf(ctx context.Context, c access.Caller, ref string) (
 		return Previews{}, err
 	}
 	defer v.Leave()
-	ev, err := v.NewEvent(sandbox.EventPreviewsChanged) // for the id alone
-	if err != nil {
-		return Previews{}, err
-	}
-	now, err := s.engine.RecordOf(ctx, ev.Sandbox)
+	now, err := s.engine.RecordOf(ctx, v.Sandbox())
 	if err != nil {
 		return Previews{}, err
 	}
 	return Previews{now.Previews, s.engine.Settings().PublicPreviews}, nil
 }
 
-// publicOf is under which name what everyone has open of a sandbox is held: no link's id is like it.
+// publicOf returns the key under which public connections to a sandbox are held. No link has it for an id.
 func publicOf(id sandbox.ID) string { return "public " + string(id) }
 
 // Seen is how a port is shown to whoever asks.
