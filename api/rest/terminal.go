@@ -32,7 +32,7 @@ type openTerminal struct {
 	Cols    *int    `query:"cols" doc:"1 to 1000; default 80"`
 	Rows    *int    `query:"rows" doc:"1 to 1000; default 24"`
 	Term    *string `query:"term" doc:"the kind of terminal; default xterm-256color"`
-	User    *string `query:"user" doc:"sandbox (the default) or root"`
+	User    *string `query:"user" doc:"an account of the sandbox, by name or number; left out: its own user"`
 	AsUser  *string `query:"as_user" doc:"the same as user"`
 	Cwd     *string `query:"cwd" doc:"where it starts; default /workspace, as root /root"`
 	Stays   *bool   `query:"stays" doc:"true: it belongs to the sandbox and outlives this connection, see listTerminals; the default is to hang up when the connection ends"`

@@ -16,7 +16,7 @@ type RunCode struct {
 	Stateless *bool   `json:"stateless,omitempty" jsonschema:"run in a context that lives for this code alone"`
 
 	Cwd    *string           `json:"cwd,omitempty" jsonschema:"with stateless: absolute, or relative to /workspace"`
-	User   *string           `json:"user,omitempty" jsonschema:"with stateless: sandbox (the default) or root"`
+	User   *string           `json:"user,omitempty" jsonschema:"with stateless: an account of the sandbox, by name or number; left out: its own user"`
 	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables, for this code only"`
 
@@ -112,7 +112,7 @@ const StreamResult = "result"
 type CreateContext struct {
 	Language string            `json:"language" jsonschema:"python, javascript, typescript or bash"`
 	Cwd      *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace, as root /root"`
-	User     *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User     *string           `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 	AsUser   *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 	Env      map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
 }

@@ -17,7 +17,7 @@ type Exec struct {
 
 	Cwd    *string           `json:"cwd,omitempty" jsonschema:"absolute, or relative to /workspace; the default is /workspace, as root /root"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
-	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User   *string           `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 
 	Stdin       *string `json:"stdin,omitempty" jsonschema:"text for its standard input, which then ends"`

@@ -44,7 +44,7 @@ type WriteFile struct {
 	Content  *string `json:"content,omitempty" jsonschema:"the whole content"`
 	Encoding *string `json:"encoding,omitempty" jsonschema:"base64 or utf-8 (the default)"`
 	Mode     *string `json:"mode,omitempty" jsonschema:"permissions in octal; the default is 0644, or those of the file that is replaced"`
-	User     *string `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User     *string `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 	Sync     bool    `json:"sync,omitempty" jsonschema:"answer when the file is on the disk, where a power cut does not take it, and not up to a second before"`
 
 	Attributes map[string]string `json:"attributes,omitempty" jsonschema:"text to keep with the file, 4096 bytes of keys and values in all; the default are those of the file that is replaced"`
@@ -76,7 +76,7 @@ type MakeDir struct {
 	Path    string  `json:"path" jsonschema:"absolute, or relative to /workspace"`
 	Parents *bool   `json:"parents,omitempty" jsonschema:"make missing parents, and take an existing directory for a success; the default is true"`
 	Mode    *string `json:"mode,omitempty" jsonschema:"permissions in octal; the default is 0755"`
-	User    *string `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User    *string `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 }
 
 // MoveFile asks to rename or move a file or a directory.
@@ -84,7 +84,7 @@ type MoveFile struct {
 	From      string  `json:"from" jsonschema:"absolute, or relative to /workspace"`
 	To        string  `json:"to" jsonschema:"absolute, or relative to /workspace: the new name itself"`
 	Overwrite bool    `json:"overwrite,omitempty" jsonschema:"replace what is at to"`
-	User      *string `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User      *string `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 }
 
 // FoundFiles is what a search for names has found.
@@ -123,7 +123,7 @@ type ReplaceInFiles struct {
 	Replacement string   `json:"replacement" jsonschema:"with regex $1 or ${name} stand for groups"`
 	Regex       bool     `json:"regex,omitempty" jsonschema:"the expression is held against whole files: (?m) has ^ and $ mean lines"`
 	IgnoreCase  bool     `json:"ignore_case,omitempty"`
-	User        *string  `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User        *string  `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 }
 
 // FilesReplaced is what became of files in which text was to be replaced.

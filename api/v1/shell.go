@@ -30,7 +30,7 @@ type CreateShell struct {
 	Name   *string           `json:"name,omitempty" jsonschema:"1 to 64 printable characters without /, and neither . nor ..; the default is one that is made up"`
 	Cwd    *string           `json:"cwd,omitempty" jsonschema:"where it starts: absolute, or relative to /workspace; the default is /workspace"`
 	Env    map[string]string `json:"env,omitzero" jsonschema:"environment variables on top of the sandbox's"`
-	User   *string           `json:"user,omitempty" jsonschema:"sandbox (the default) or root"`
+	User   *string           `json:"user,omitempty" jsonschema:"an account of the sandbox, by name or number; left out: its own user"`
 	AsUser *string           `json:"as_user,omitempty" jsonschema:"the same as user"`
 }
 

@@ -66,7 +66,7 @@ func commandFlags(a *app.App, c *cobra.Command, withEnv bool) *command {
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of CMD")
 	f.BoolVar(&m.image, "image-command", false, "run what the image says: its entry point, with CMD in place of its own command, in its working directory")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
-	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
+	f.StringVarP(&m.user, "user", "u", "", "an account of the sandbox, a name or a number (default its own user)")
 	f.Var(&m.timeout, "timeout", "kill it after this long")
 	f.BoolVarP(&m.stdin, "interactive", "i", false, "give it standard input, whatever it is")
 	noStdinFlag(f, &m.noStdin, "leave standard input alone, also if it is a pipe or a file")

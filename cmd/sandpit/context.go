@@ -55,7 +55,7 @@ func newContextCreate(a *app.App) *cobra.Command {
 	f := c.Flags()
 	f.StringVarP(&language, "language", "l", "python", "python, javascript, typescript or bash")
 	f.StringVarP(&cwd, "cwd", "w", "", "where it starts (default /workspace, as root /root)")
-	f.StringVarP(&user, "user", "u", "", "sandbox (the default) or root")
+	f.StringVarP(&user, "user", "u", "", "an account of the sandbox, a name or a number (default its own user)")
 	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
 	env := flags.EnvFlags(f, a.Getenv, "environment variable of its code")
 	_ = c.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "typescript", "bash"}, cobra.ShellCompDirectiveNoFileComp))

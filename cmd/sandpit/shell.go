@@ -44,7 +44,7 @@ standard input, as ssh does it.`,
 	f := c.Flags()
 	f.StringVarP(&m.shell, "command", "c", "", "run this shell text instead of a login shell")
 	f.StringVarP(&m.cwd, "cwd", "w", "", "working directory (default /workspace, as root /root)")
-	f.StringVarP(&m.user, "user", "u", "", "sandbox (the default) or root")
+	f.StringVarP(&m.user, "user", "u", "", "an account of the sandbox, a name or a number (default its own user)")
 	_ = c.RegisterFlagCompletionFunc("cwd", a.CompleteDirectory)
 	join := f.String("attach", "", "join the terminal of this process")
 	keys := f.String("detach-keys", "ctrl-p,ctrl-q", "keys that leave the terminal as it is; empty: none")

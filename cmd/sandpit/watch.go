@@ -36,7 +36,7 @@ It ends with 1 when the directory is removed or the sandbox stops. A sandbox tha
 		ValidArgsFunction: a.CompletePath,
 	}
 	recursive := c.Flags().BoolP("recursive", "r", false, "with all that is below")
-	user := c.Flags().StringP("user", "u", "", "as sandbox (the default) or root")
+	user := c.Flags().StringP("user", "u", "", "as an account of the sandbox, a name or a number (default its own user)")
 	out := output.FormatsFlag(c, output.AsText, output.AsText, output.AsJSON)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()

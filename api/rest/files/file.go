@@ -26,14 +26,14 @@ type target struct {
 	Ref   string  `path:"id" doc:"the sandbox's id or key"`
 	Route string  `path:"path" doc:"relative to /workspace"`
 	Path  *string `query:"path" doc:"absolute, or relative to /workspace"`
-	User  *string `query:"user" doc:"sandbox (the default) or root"`
+	User  *string `query:"user" doc:"an account of the sandbox, by name or number; left out: its own user"`
 }
 
 // byQuery is target for routes without a path of their own.
 type byQuery struct {
 	Ref  string  `path:"id" doc:"the sandbox's id or key"`
 	Path *string `query:"path" doc:"absolute, or relative to /workspace"`
-	User *string `query:"user" doc:"sandbox (the default) or root"`
+	User *string `query:"user" doc:"an account of the sandbox, by name or number; left out: its own user"`
 }
 
 type writeFile struct {

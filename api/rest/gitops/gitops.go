@@ -72,7 +72,7 @@ func at(sp *httpapi.Spellings, a v1.GitAt) git.At {
 // where is the part of queries that says where git runs.
 type where struct {
 	Path           *string  `query:"path" doc:"a directory of the repository, below /workspace if it is relative; left out: /workspace itself"`
-	AsUser         *string  `query:"as_user" doc:"sandbox (the default) or root"`
+	AsUser         *string  `query:"as_user" doc:"an account of the sandbox, by name or number; left out: its own user"`
 	TimeoutSeconds *float64 `query:"timeout_seconds" doc:"git is ended then; left out: 30 minutes, or the most that the server gives a command"`
 }
 

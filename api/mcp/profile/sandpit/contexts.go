@@ -98,7 +98,7 @@ func createContext() toolset.Tool {
 			paramWhich(),
 			{Name: "cwd", Kind: toolset.Text, About: "Where it starts, default /workspace, as root /root.", Aliases: []string{"workdir"}},
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables.", Aliases: []string{"env_vars", "environment"}},
-			{Name: "as_user", Kind: toolset.Text, About: "sandbox (default) or root.", Aliases: []string{"user"}},
+			{Name: "as_user", Kind: toolset.Text, About: "sandbox (default), root, or an account.", Aliases: []string{"user"}},
 		},
 		Example: `{"language": "python"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {

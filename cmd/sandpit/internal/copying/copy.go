@@ -50,7 +50,7 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 		DisableFlagsInUseLine: true,
 		Args:                  app.Takes(2, -1),
 	}
-	user := c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
+	user := c.Flags().StringP("user", "u", "", "act as an account of the sandbox, a name or a number (default its own user)")
 	sync := c.Flags().Bool("sync", false, "into a sandbox: go on when each file is on the server's disk, where a power cut does not take it")
 	verbose := c.Flags().BoolP("verbose", "v", false, "into a sandbox: print what became of each file")
 	most := flags.Megabytes{MiB: defaultCopyMiB}

@@ -66,7 +66,7 @@ func (a App) run(c *cobra.Command, do func(context.Context, *client.Client) erro
 }
 
 func userFlag(c *cobra.Command) *string {
-	return c.Flags().StringP("user", "u", "", "act inside as sandbox (the default) or root")
+	return c.Flags().StringP("user", "u", "", "act as an account of the sandbox, a name or a number (default its own user)")
 }
 
 // place is the second argument, or what stands for it.

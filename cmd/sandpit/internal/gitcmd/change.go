@@ -23,7 +23,7 @@ func (a App) init() *cobra.Command {
 	var r v1.GitInit
 	c.Flags().StringVarP(&r.Branch, "branch", "b", "", "the first branch")
 	c.Flags().BoolVar(&r.Bare, "bare", false, "without a working tree")
-	c.Flags().StringVar(&r.AsUser, "as-user", "", "sandbox or root")
+	c.Flags().StringVar(&r.AsUser, "as-user", "", "an account of the sandbox, a name or a number (default its own user)")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return a.run(c, func(ctx context.Context, cl *client.Client) error {

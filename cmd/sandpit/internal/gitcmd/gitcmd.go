@@ -42,7 +42,7 @@ func New(a App) []*cobra.Command {
 func where(c *cobra.Command) *v1.GitAt {
 	at := new(v1.GitAt)
 	c.Flags().StringVarP(&at.Path, "dir", "C", "", "the repository's directory, below /workspace if it is relative")
-	c.Flags().StringVar(&at.AsUser, "as-user", "", "sandbox or root")
+	c.Flags().StringVar(&at.AsUser, "as-user", "", "an account of the sandbox, a name or a number (default its own user)")
 	return at
 }
 
