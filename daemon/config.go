@@ -176,7 +176,7 @@ type NamesConfig struct {
 // PreviewConfig configures the addresses of previews.
 type PreviewConfig struct {
 	// Domain is the domain below which each preview has its own host name, {port}-{id}.Domain;
-	// these names have to lead to the server. "": previews are reached by path alone.
+	// these names have to lead to the server. "none": previews are reached by path alone.
 	Domain string `yaml:"domain"`
 	// Max says who may see previews at most: private (whoever has a token or a link), or public, where a sandbox's
 	// owner can have all or some ports shown to everyone.
@@ -214,6 +214,9 @@ const defaultPool = 2
 
 // localDomain is the domain of previews as shipped.
 const localDomain = "localhost"
+
+// noDomain is what is said in place of a domain where there is none.
+const noDomain = "none"
 
 // DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
@@ -316,11 +319,7 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 			c.Pools = []PoolConfig{{Min: n}}
 		}
 	}
-	switch v := getenv("SANDPIT_PREVIEW_DOMAIN"); v {
-	case "":
-	case "none":
-		c.Preview.Domain = ""
-	default:
+	if v := getenv("SANDPIT_PREVIEW_DOMAIN"); v != "" {
 		c.Preview.Domain = v
 	}
 	switch v := getenv("SANDPIT_PUBLIC"); v {
@@ -367,6 +366,9 @@ func (c *Config) Check() error {
 	}
 	if err := c.TLS.check(c.Listen); err != nil {
 		return err
+	}
+	if c.Preview.Domain == noDomain {
+		c.Preview.Domain = ""
 	}
 	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
 		return err

@@ -56,6 +56,13 @@ func TestTheDomainOfPreviews(t *testing.T) {
 		if err := c.Check(); err != nil || c.Preview.Domain != want {
 			t.Errorf("%q: got %q, %v", given, c.Preview.Domain, err)
 		}
+		inFile := DefaultConfig()
+		if given != "" {
+			inFile.Preview.Domain = given
+		}
+		if err := inFile.Check(); err != nil || inFile.Preview.Domain != want {
+			t.Errorf("%q in the file: got %q, %v", given, inFile.Preview.Domain, err)
+		}
 		c.Data = t.TempDir()
 		l, err := openLinks(c)
 		if err != nil {

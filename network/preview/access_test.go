@@ -309,11 +309,16 @@ func TestABrowserIsSentToTheOwnOrigin(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	// A visitor by another name cannot use localhost.
-	c := h.browse("box.example.org", pathOf(web)+"/?sandpit_token="+h.link(web, 8000))
-	if c.Path != pathOf(web)+"/" {
-		t.Errorf("the cookie's path is %s", c.Path)
+	link := h.link(web, 8000)
+	a = h.get("box.example.org", pathOf(web)+"/a%2Fb?x=1&sandpit_token="+link, navigate...).want(t, 302)
+	if got, want := a.Header.Get("Location"), "http://box.example.org/preview/"+link+"/a%2Fb?x=1"; got != want || len(a.Cookies()) > 0 {
+		t.Errorf("got %s and %v, want %s", got, a.Cookies(), want)
 	}
-	h.get("box.example.org", pathOf(web)+"/x", append(navigate, "Cookie", "sandpit_preview="+c.Value)...).want(t, 200)
+	// One by a link in the path is sent on where its host can be reached, with the link.
+	a = h.get(h.addr, "/preview/"+link+"/a?x=1", navigate...).want(t, 302)
+	if got, want := a.Header.Get("Location"), "http://"+h.hostOf(web)+"/a?x=1&sandpit_token="+link; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 	a = h.get("box.example.org", pathOf(web), navigate...).want(t, 302)
 	if got, want := a.Header.Get("Location"), "http://box.example.org"+pathOf(web)+"/"; got != want {
 		t.Errorf("got %s, want %s", got, want)

@@ -22,10 +22,10 @@ func (p *Proxy) modify(resp *http.Response) error {
 	} {
 		h.Del(name)
 	}
-	if ps.at.prefix != "" {
-		h.Del("Service-Worker-Allowed")
-	}
 	setCookies(h, ps.at)
+	if ps.at.prefix != "" {
+		seclude(h, ps.at)
+	}
 	if ps.v.how == byName {
 		hideName(h)
 	}
@@ -78,8 +78,7 @@ func setCookies(h http.Header, at place) {
 	h.Del("Set-Cookie")
 	for _, line := range lines {
 		first, attributes, _ := strings.Cut(line, ";")
-		name, _, _ := strings.Cut(first, "=")
-		if strings.EqualFold(strings.TrimSpace(name), cookieName) {
+		if isOurCookie(first) {
 			continue
 		}
 		out := first

@@ -20,9 +20,13 @@
 //   - Links in pages are left alone: a page that names /app.js instead of app.js
 //     asks the server for it. A program whose prefix can be configured should use it;
 //     each request has it as X-Forwarded-Prefix.
-//   - All previews by path are one origin, which is the server's own. Scripts of
-//     one can read what the same browser sees of another. The API itself is out of
-//     their reach, since it takes no cookie.
+//   - A page has no origin of its own, since it would be the server's: each answer says
+//     so by Content-Security-Policy. It has no cookies, no storage and no service worker, and is to others,
+//     and to the server, a page from elsewhere.
+//
+// A browser that opens a link by path is sent to /preview/{token}/…, the link's token in place of id and port: what the
+// page loads by relative addresses is let in by that. The page may read what it loads there, as though it had
+// the program's origin.
 //
 // # Who may
 //
@@ -30,13 +34,13 @@
 //
 //   - a token of the API with the scope sandboxes:write for the sandbox's project,
 //     as Authorization: Bearer or X-Sandpit-Token
-//   - a signed link's token (see [Links]), as one of these or ?sandpit_token=
-//   - the cookie that a browser got for a link
+//   - a signed link's token (see [Links]), as one of these, as ?sandpit_token=, or in the path
+//   - by host name, the cookie that a browser got for a link
 //
 // A token of the API is refused in an address, which the program's pages and
 // their service workers can read.
 //
-// A browser that opens a link is given the cookie, which is good for this one
+// A browser that opens a link by host name is given the cookie, which is good for this one
 // preview, and sent to the same address without the token. With a cookie alone,
 // requests that pages of other origins make are refused. What streams or is a
 // WebSocket is cut when the link expires.

@@ -93,7 +93,7 @@ func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) 
 		return refuse("the link is not valid")
 	}
 	// From here on it is what we wrote ourselves.
-	part := strings.Split(strings.TrimPrefix(text, tokenPrefix), ".")
+	part := tokenParts(text)
 	if len(part) != 6 || part[0] != kind {
 		return refuse("the link is not valid")
 	}
@@ -110,6 +110,20 @@ func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) 
 		return refuse("the link expired at %s", g.Expires.Format(time.RFC3339))
 	}
 	return g, nil
+}
+
+// tokenParts are the parts of a token's text, which is without its signature.
+func tokenParts(text string) []string {
+	return strings.Split(strings.TrimPrefix(text, tokenPrefix), ".")
+}
+
+// placeOf returns the place that a token says it is for. Whether that is so, [Links.read] tells.
+func placeOf(token string) (place, error) {
+	part := tokenParts(token)
+	if len(part) != 7 || len(token) > maxToken {
+		return place{}, fault.New(fault.Unauthenticated, "the link is not valid").WithRemedy("ask whoever gave you the link for a new one")
+	}
+	return newPlace(part[4], part[1])
 }
 
 // Addresses returns the addresses of a preview as the client that sent r reaches them: the one to

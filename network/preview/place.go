@@ -26,6 +26,7 @@ type place struct {
 	port    int
 	link    string // by the host of a link that is on record: its id, with which sandbox is not known; else ""
 	prefix  string // by path: what stands before the program's own, without a slash at its end; else ""
+	token   string // by path: the link's token, where it stands in the path in place of id and port; else ""
 }
 
 func portOf(port string) (int, error) {
@@ -55,12 +56,20 @@ func byPath(escaped string) (p place, rest string, err error) {
 	if !ok {
 		return p, "", fault.New(fault.NotFound, "nothing is served at %s", sandbox.Clip(escaped, 200))
 	}
-	id, rest, _ := strings.Cut(segments, "/")
-	port, rest, slash := strings.Cut(rest, "/")
-	if p, err = newPlace(id, port); err != nil {
-		return p, "", err
+	first, rest, slash := strings.Cut(segments, "/")
+	if strings.HasPrefix(first, tokenPrefix) {
+		if p, err = placeOf(first); err != nil {
+			return p, "", err
+		}
+		p.prefix, p.token = Root+first, first
+	} else {
+		var port string
+		port, rest, slash = strings.Cut(rest, "/")
+		if p, err = newPlace(first, port); err != nil {
+			return p, "", err
+		}
+		p.prefix = Root + first + "/" + port
 	}
-	p.prefix = Root + id + "/" + port
 	if slash {
 		rest = "/" + rest
 	}

@@ -169,11 +169,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	if err := checkQuery(r, at); err != nil {
 		return err
 	}
+	if err := checkWorker(r, at); err != nil {
+		return err
+	}
 	if at.prefix != "" && opensPage(r) {
 		// To a browser a page has its own origin, where it can, and else at least a
 		// path that its relative links work with.
 		if host := p.links.host(r, at.sandbox, at.port); host != "" && navigates(r) {
-			return p.redirect(w, r, host, rest, r.URL.RawQuery)
+			return p.redirect(w, r, host, rest, withToken(r.URL.RawQuery, at.token))
 		}
 		if rest == "" {
 			return p.redirect(w, r, r.Host, at.prefix+"/", r.URL.RawQuery)
@@ -194,8 +197,15 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 		return err
 	}
 	if v.how == byQuery && opensPage(r) {
-		http.SetCookie(w, p.cookie(r, v, at))
-		return p.redirect(w, r, r.Host, at.prefix+rest, withoutToken(r.URL.RawQuery))
+		if at.prefix != "" {
+			return p.redirect(w, r, r.Host, Root+queryToken(r.URL.RawQuery)+rest, withoutToken(r.URL.RawQuery))
+		}
+		http.SetCookie(w, p.cookie(r, v))
+		return p.redirect(w, r, r.Host, rest, withoutToken(r.URL.RawQuery))
+	}
+	if preflights(r, at) {
+		allow(w, r)
+		return nil
 	}
 	if err := p.sandboxes.ReachPreview(r.Context(), v.caller, at.sandbox); err != nil {
 		return err

@@ -106,6 +106,7 @@ func TestTheProgramSeesNothingOfOurs(t *testing.T) {
 		"two headers":              {"Authorization", "Basic eDp5", "Authorization", "Bearer " + owner, "X-Sandpit-Token", link},
 		"a hop-by-hop header":      {"Connection", "Keep-Alive, X-Own", "X-Own", "1", "Proxy-Authorization", "Basic x", "X-Sandpit-Token", link},
 		"cookies":                  {"Cookie", "sandpit_preview=" + link, "Cookie", "x=1;sandpit_preview=" + owner, "X-Sandpit-Token", link},
+		"the session's cookie":     {"Cookie", "x=1; __Host-sandpit=sandpit_preview; y=2", "Cookie", "__host-sandpit =sandpit_preview;=__Host-sandpit=sandpit_preview", "X-Sandpit-Token", link},
 		"a referer with the token": {"Referer", "http://x/a?b=1&sandpit_token=" + link + "#f", "X-Sandpit-Token", link},
 		"forwarded headers":        {"Forwarded", "for=1.2.3.4", "X-Forwarded-For", "1.2.3.4", "X-Forwarded-Host", "evil", "X-Forwarded-Prefix", "/evil", "X-Sandpit-Token", link},
 	} {
@@ -114,7 +115,7 @@ func TestTheProgramSeesNothingOfOurs(t *testing.T) {
 			t.Errorf("%s: the program sees %s", what, s.URI)
 		}
 		text := fmt.Sprint(s.Header)
-		for _, secret := range []string{owner, admin, link, "spt_", "spp_", "Sandpit", "X-Own", "1.2.3.4", "evil", "Proxy-Auth", "sandpit_preview"} {
+		for _, secret := range []string{owner, admin, link, "spt_", "spp_", "Sandpit", "X-Own", "1.2.3.4", "evil", "Proxy-Auth", "sandpit_preview", "andpit="} {
 			if strings.Contains(text, secret) {
 				t.Errorf("%s: the program sees %q in %s", what, secret, text)
 			}
@@ -148,6 +149,7 @@ func TestAnswers(t *testing.T) {
 		hd := w.Header()
 		for _, c := range []string{
 			"a=1", "b=2; Path=/; HttpOnly", "c=3; path=/admin; DOMAIN=localhost; Secure", "sandpit_preview=evil", " Sandpit_Preview =evil; Path=/", "d=4; Path=relative",
+			"__Host-sandpit=evil; Secure; Path=/", "__HOST-SANDPIT =evil; Secure", "=__Host-sandpit=evil", " = \tsandpit_preview=evil", "__Host-sandpit",
 		} {
 			hd.Add("Set-Cookie", c)
 		}

@@ -30,6 +30,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 	out.Host = pr.In.Host
 	pr.SetXForwarded()
 	h := out.Header
+	sameOrigin(h, p.at, pr.In.Host, scheme(pr.In))
 	if p.host != "" {
 		out.Host = p.host
 		// What compares the page's origin with the host must not find them different.
@@ -88,19 +89,35 @@ func ours(values []string) bool {
 	return false
 }
 
+// sessionCookie is the cookie of people who are signed in at the server. Only a preview by path has its host.
+const sessionCookie = "__Host-sandpit"
+
+func mayHaveOurCookie(v string) bool {
+	v = strings.ToLower(v)
+	return strings.Contains(v, cookieName) || strings.Contains(v, strings.ToLower(sessionCookie))
+}
+
+// isOurCookie reports whether browsers take a pair for one of our cookies, or send it as one: names are followed and
+// preceded by blanks, prefixes of names are compared without regard to case, and a pair without a name is sent back as its value alone.
+func isOurCookie(pair string) bool {
+	pair = strings.TrimLeft(pair, " \t=")
+	name, _, _ := strings.Cut(pair, "=")
+	name = strings.TrimSpace(name)
+	return strings.EqualFold(name, cookieName) || strings.EqualFold(name, sessionCookie)
+}
+
 // withoutCookie returns the values of Cookie headers without our cookies, and each
 // other one byte for byte.
 func withoutCookie(values []string) []string {
 	var out []string
 	for _, v := range values {
-		if !strings.Contains(v, cookieName) {
+		if !mayHaveOurCookie(v) {
 			out = append(out, v)
 			continue
 		}
 		var kept []string
 		for part := range strings.SplitSeq(v, ";") {
-			part = strings.TrimSpace(part)
-			if name, _, _ := strings.Cut(part, "="); strings.TrimSpace(name) != cookieName && part != "" {
+			if part = strings.TrimSpace(part); part != "" && !isOurCookie(part) {
 				kept = append(kept, part)
 			}
 		}
@@ -135,6 +152,17 @@ func withoutToken(raw string) string {
 		}
 	}
 	return strings.Join(kept, "&")
+}
+
+// withToken returns a query with a link's token, if there is one, in place of what tokens it has.
+func withToken(raw, token string) string {
+	if token == "" {
+		return raw
+	}
+	if raw = withoutToken(raw); raw != "" {
+		raw += "&"
+	}
+	return raw + queryName + "=" + url.QueryEscape(token)
 }
 
 func isTokenName(escaped string) bool {

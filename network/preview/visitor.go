@@ -41,6 +41,7 @@ const (
 	byBearer
 	byNobody // everyone may see it
 	byName   // the host itself is a link's
+	inPath   // the path has a link's token
 	byCookie // a browser sends it by itself, whatever page made the request
 )
 
@@ -80,7 +81,17 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 	if bearer.bearer {
 		return bearer, nil
 	}
+	if at.token != "" {
+		if v, ok := try(inPath, at.token); ok {
+			v.bearer = bearer.bearer
+			return v, nil
+		}
+	}
 	for _, c := range r.CookiesNamed(cookieName) {
+		// By path it would be the server's host that the browser has it for.
+		if at.prefix != "" {
+			break
+		}
 		if v, ok := try(byCookie, c.Value); ok {
 			return v, nil
 		}
@@ -136,7 +147,7 @@ func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, host string, e
 	case at.link != "":
 		release()
 	case seen.Public && at.prefix == "":
-		// By path pages have the server's own origin: what is public there were a stranger's page of the server.
+		// By path pages have the server's own address: what is public there were a stranger's page below it.
 		end.add(valid, release)
 		v = p.unasked(r, seen.Project, PublicActor)
 		v.how = byNobody
@@ -292,9 +303,9 @@ func opensPage(r *http.Request) bool {
 
 // cookie is what a browser gets for a token: good for one preview, and no longer
 // than the token.
-func (p *Proxy) cookie(r *http.Request, v visitor, at place) *http.Cookie {
+func (p *Proxy) cookie(r *http.Request, v visitor) *http.Cookie {
 	return &http.Cookie{
-		Name: cookieName, Value: p.links.sign(ofCookie, v.grant), Path: at.prefix + "/", MaxAge: max(1, int(v.grant.Expires.Sub(p.now())/time.Second)),
+		Name: cookieName, Value: p.links.sign(ofCookie, v.grant), Path: "/", MaxAge: max(1, int(v.grant.Expires.Sub(p.now())/time.Second)),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: scheme(r) == "https",
 	}
 }

@@ -126,7 +126,7 @@ func TestDebiansChromiumRuns(t *testing.T) {
 func TestAPageOfAnotherOriginDrivesTheServer(t *testing.T) {
 	p := needBrowser(t)
 	pages, strangers := site(t), site(t)
-	s := serve(t, pages.URL)
+	s := serve(t, fmt.Sprintf("origins: [%q]\n", pages.URL))
 	var asked preflights
 	allowed := tab(t, p, pages.URL, asked.hear)
 

@@ -6,6 +6,7 @@ package browser_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -56,20 +57,21 @@ type server struct {
 	env        []string
 }
 
-// serve starts one whose configuration names these origins. It ends with the test, and its sandboxes with it.
-func serve(t *testing.T, origins ...string) *server {
+// serve starts one with this configuration. It ends with the test, and its sandboxes with it.
+func serve(t *testing.T, text string) *server {
 	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime does")
 	imagetest.Python(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "origins: [%q]\n", strings.Join(origins, `", "`)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := &server{env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
 		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0", "SANDPIT_CONFIG=" + config,
 	}}
+
 	cmd := s.command("serve")
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -124,7 +126,11 @@ func serve(t *testing.T, origins ...string) *server {
 }
 
 func (s *server) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(bin, args...)
+	return s.commandContext(context.Background(), args...)
+}
+
+func (s *server) commandContext(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, bin, args...)
 	cmd.Env = s.env
 	return cmd
 }
