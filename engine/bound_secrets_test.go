@@ -243,6 +243,19 @@ func TestHeadersOfHostsFollowThePolicy(t *testing.T) {
 	if got, err := kept.sends("X-Org: its own\r\n"); got != "other" || err != nil {
 		t.Errorf("a change that does not concern it: %q, %v", got, err)
 	}
+	// Headers alone leave the rest of the policy.
+	p = patchOf(nil)
+	p.Headers = &sandbox.HostHeaders{"example.com": {"X-Org": "alone"}}
+	update(p)
+	if !isCut(kept) {
+		t.Error("a connection outlives headers that are replaced")
+	}
+	brings("alone")
+	if s, err := h.engine.Get(t.Context(), alice, "net"); err != nil || len(s.Network.AllowCIDRs) != 2 || s.Network.Headers["example.com"]["x-org"] != "alone" {
+		t.Errorf("the policy is %+v, %v", s.Network, err)
+	}
+	p.Headers = &sandbox.HostHeaders{"example.com": {"X-Org": "other"}}
+	update(p)
 	h.restart(change)
 	brings("other")
 	h.secret("", bind("KEY", "of the project"))

@@ -52,9 +52,10 @@ const (
 
 // What a list is sorted by, and the spans that it is of; see package store.
 type (
-	SandboxSort = store.SandboxSort
-	TimeSpan    = store.TimeSpan
-	AmountSpan  = store.AmountSpan
+	SandboxSort  = store.SandboxSort
+	SandboxSpans = store.SandboxSpans
+	TimeSpan     = store.TimeSpan
+	AmountSpan   = store.AmountSpan
 )
 
 // SandboxSorts returns all that a list is sorted by.

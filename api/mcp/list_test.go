@@ -178,7 +178,7 @@ func TestGroupsOfTools(t *testing.T) {
 	}{
 		{toolset.GroupRuns, 800, []string{"run_sandbox"}, nil, []string{"run_sandbox"}},
 		{
-			toolset.GroupManage, 4800, // with start_process, sudo of update_sandbox, on_expiry of update_sandbox, promote_sandbox, archive_sandbox, install_skills, create_template, those that administer images, and those that change files; the group is off by default
+			toolset.GroupManage, 4800, // with headers of update_sandbox, grace_seconds of stop_sandbox, names and labels of run_in_shell, start_process, sudo of update_sandbox, on_expiry of update_sandbox, promote_sandbox, archive_sandbox, install_skills, create_template, those that administer images, and those that change files; the group is off by default
 			[]string{
 				"archive_sandbox", "build_image", "change_file", "create_context", "create_template", "delete_image", "end_context", "get_upload_url", "inspect_image", "install_skills", "open_terminal", "promote_sandbox", "prune_images",
 				"replace_in_files", "resize_terminal", "run_in_shell", "start_process", "start_sandbox", "stop_sandbox", "update_sandbox",

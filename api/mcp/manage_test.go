@@ -110,11 +110,20 @@ func TestStopAndStart(t *testing.T) {
 	wantParts(t, ok(t, s, "stop_sandbox", arguments{"sandbox": "box"}), "sandbox box is stopped", "start_sandbox starts it again")
 	wantParts(t, ok(t, s, "get_sandbox", arguments{"sandbox": "box"}), "sandbox box is stopped (user)")
 	h.wrong(t, "stop_sandbox", nil, "argument sandbox is missing")
+	h.wrong(t, "stop_sandbox", arguments{"sandbox": "box", "grace_seconds": 601}, "argument grace_seconds 601 is outside 0 to 600")
 	if got := ok(t, s, "start_sandbox", arguments{"sandbox": "box"}); got != "sandbox box is running" {
 		t.Errorf("got %q", got)
 	}
 	ok(t, s, "start_sandbox", arguments{"sandbox": "box"})
 	wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "cat file"}), "kept")
+	// With a grace of the caller's a program ends by itself, and without any it does not.
+	for grace, want := range map[string]string{"600": "ended by itself", "0": "none"} {
+		ok(t, s, "run_command", arguments{"sandbox": "box", "background": true, "command": "rm -f log; trap 'sleep 0.2; echo ended by itself > log; exit' TERM; touch ready; while :; do sleep 0.05; done"})
+		ok(t, s, "run_command", arguments{"sandbox": "box", "command": "until [ -e ready ]; do sleep 0.01; done; rm ready"})
+		wantParts(t, ok(t, s, "stop_sandbox", arguments{"sandbox": "box", "grace_seconds": grace}), "sandbox box is stopped")
+		ok(t, s, "start_sandbox", arguments{"sandbox": "box"})
+		wantParts(t, ok(t, s, "run_command", arguments{"sandbox": "box", "command": "cat log || echo none"}), want)
+	}
 	ok(t, s, "update_sandbox", arguments{"sandbox": "box", "auto_delete": true})
 	wantParts(t, ok(t, s, "stop_sandbox", arguments{"sandbox": "box"}), "stopped sandbox box, which deleted it")
 	h.wrong(t, "start_sandbox", arguments{"sandbox": "box"}, "error (not_found)")
@@ -135,6 +144,15 @@ func TestShells(t *testing.T) {
 	wantParts(t, run(arguments{"command": "cat; echo $X", "stdin": "given\n", "env": arguments{"X": "1"}}), "given\n1")
 
 	wantParts(t, run(arguments{"command": []string{"printf", "%s", "a  $b"}}), "exit 0 after ", "\na  $b")
+
+	t.Run("ACommandHasANameAndLabels", func(t *testing.T) {
+		wantParts(t, run(arguments{"command": "echo out; echo err >&2; sleep 600", "name": "dev", "labels": arguments{"kind": "server"}, "merge_output": true, "wait_seconds": 0.2}), "still running: command ")
+		wantParts(t, ok(t, s, "list_processes", arguments{"sandbox": "box", "labels": arguments{"kind": "server"}}), "1 process runs in sandbox box", "name:dev")
+		wantParts(t, ok(t, s, "read_process", arguments{"sandbox": "box", "process": "name:dev"}), "out\nerr")
+		h.wrong(t, "run_in_shell", arguments{"sandbox": "box", "shell": "second", "command": "true", "name": "dev"}, "error (exists)", `a process named "dev" runs`)
+		h.wrong(t, "run_in_shell", arguments{"sandbox": "box", "command": "true", "name": "a/b"}, "argument name")
+		ok(t, s, "end_context", arguments{"sandbox": "box", "shell": "main", "how": "interrupt"})
+	})
 
 	t.Run("OneThatTakesLongIsWaitedForAgain", func(t *testing.T) {
 		res := run(arguments{"command": "echo begun; sleep 1; echo end", "wait_seconds": 0.2})

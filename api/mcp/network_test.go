@@ -165,9 +165,11 @@ func (e *updated) Update(ctx context.Context, c access.Caller, ref string, p upd
 	if p, err = p.On(s); err != nil {
 		return nil, err
 	}
-	if e.policy, err = p.Network.Normal(); err != nil {
+	n, err := p.Network.Normal()
+	if err != nil {
 		return nil, err
 	}
+	e.policy = n
 	return e.Get(ctx, c, ref)
 }
 
@@ -178,7 +180,7 @@ func TestAToolThatReplacesThePolicyKeepsItsHeaders(t *testing.T) {
 	e := &updated{&connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: headers}}}
 	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage)
 	s := h.alice()
-	ok(t, s, "create_sandbox", arguments{"name": "box"})
+	wantParts(t, ok(t, s, "create_sandbox", arguments{"name": "box"}), "network open, headers api.example/x-org")
 	for _, c := range []struct {
 		args arguments
 		want sandbox.NetworkPolicy
@@ -186,6 +188,13 @@ func TestAToolThatReplacesThePolicyKeepsItsHeaders(t *testing.T) {
 		{arguments{"allow_domains": "*.host.example"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"*.host.example"}, Headers: headers}},
 		{arguments{"network": "open"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: headers}},
 		{arguments{"deny": "evil.example"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"evil.example"}, Headers: headers}},
+		// Headers alone leave the rest of the policy, and take the place of those that there were.
+		{arguments{"headers": arguments{"API.example/X-Team": "blue", "*.host.example/x-n": 1}}, sandbox.NetworkPolicy{
+			Mode: sandbox.NetworkOpen, DenyDomains: []string{"evil.example"}, Headers: sandbox.HostHeaders{"api.example": {"x-team": "blue"}, "*.host.example": {"x-n": "1"}},
+		}},
+		{arguments{"headers": arguments{"api.example": arguments{"X-Org": "acme"}}}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, DenyDomains: []string{"evil.example"}, Headers: headers}},
+		{arguments{"headers": arguments{}, "network": "open"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}},
+		{arguments{"headers": []string{"api.example/x-org=acme"}, "network": "open"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen, Headers: headers}},
 		{arguments{"network": "off"}, sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}},
 	} {
 		c.args["sandbox"] = "box"
@@ -194,6 +203,30 @@ func TestAToolThatReplacesThePolicyKeepsItsHeaders(t *testing.T) {
 			t.Errorf("%v: it is %+v, want %+v", c.args, e.policy, c.want)
 		}
 	}
+}
+
+func TestHeadersOfHostsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	e := &updated{&connected{Engine: h.engine, most: sandbox.NetworkOpen, policy: sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}}}
+	_, h.url = serve(t, e, h.inside, h.runs, h.code, toolset.GroupManage)
+	ok(t, h.alice(), "create_sandbox", arguments{"name": "box"})
+	for want, headers := range map[string]any{
+		`argument headers "x-team" is not HOST/NAME`:                                    arguments{"x-team": "blue"},
+		"argument headers is neither an object of strings":                              "api.example/x-team: blue",
+		`argument headers.api.example`:                                                  arguments{"api.example/host": "other.example"},
+		"a value with characters that a header cannot have":                             arguments{"api.example/x-team": "blue\r\nhost: other.example"},
+		"argument headers.api.example x-team has a value of 1025 bytes, more than 1024": arguments{"api.example/x-team": strings.Repeat("a", 1025)},
+		`argument headers.api.example has "x-team" twice`:                               arguments{"api.example/x-team": "a", "api.example/X-TEAM": "b"},
+		"argument headers.api.example is there twice, in two spellings":                 arguments{"api.example/x-team": "a", "API.example/x-org": "b"},
+		`the value of "api.example/x-team" is not a string`:                             arguments{"api.example/x-team": []string{"a"}},
+	} {
+		h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "headers": headers}, "error (invalid)", want)
+	}
+	if len(e.policy.Headers) > 0 {
+		t.Errorf("some were set: %v", e.policy.Headers)
+	}
+	h.wrong(t, "update_sandbox", arguments{"sandbox": "box", "network": "off", "headers": arguments{"api.example/x-team": "blue"}}, "means nothing in mode off")
 }
 
 func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {

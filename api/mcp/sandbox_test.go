@@ -48,7 +48,7 @@ type handle struct {
 
 func TestCreateSandbox(t *testing.T) {
 	t.Parallel()
-	h := open(t)
+	h := openWith(t, toolset.GroupInspect)
 	s := h.alice()
 
 	t.Run("ASizeIsCPUAndMemory", func(t *testing.T) {
@@ -74,6 +74,28 @@ func TestCreateSandbox(t *testing.T) {
 		checktest.Some(t, "ExpiresAt", got.ExpiresAt)
 		wantParts(t, text(t, res), "created sandbox one\n", "id "+got.ID, "256 MiB memory", "deleted at "+got.ExpiresAt)
 		wantParts(t, ok(t, s, "run_command", arguments{"sandbox": got.ID, "command": "echo $A"}), "\nb")
+	})
+
+	t.Run("ItsUserIsCalledAsIsAskedFor", func(t *testing.T) {
+		account := arguments{"name": "coder", "home": "/home/coder", "workdir": "/home/coder/work"}
+		res := call(t, s, "create_sandbox", arguments{"name": "owned", "account": account})
+		if got := structured[handle](t, res); got.Workdir != "/home/coder/work" {
+			t.Errorf("it works in %q, want /home/coder/work", got.Workdir)
+		}
+		got, err := h.engine.Get(t.Context(), callers["t-alice"], "owned")
+		if err != nil || got.Account.Name != "coder" || got.Account.Home != "/home/coder" {
+			t.Errorf("got the account %+v, %v", got.Account, err)
+		}
+		wantParts(t, ok(t, s, "get_sandbox", arguments{"sandbox": "owned"}), "its user is coder, at home in /home/coder; commands run as coder")
+		h.wrong(t, "create_sandbox", arguments{"account": arguments{"name": "root"}}, "error (invalid)", "argument account.name")
+		h.wrong(t, "create_sandbox", arguments{"account": arguments{"uid": "0"}}, `argument account has "uid"; it may have name, home, workdir and user`)
+		h.wrong(t, "create_sandbox", arguments{"account": "coder"}, "argument account is neither an object of strings")
+	})
+
+	t.Run("HeadersOfHostsNeedANetwork", func(t *testing.T) {
+		headers := arguments{"api.example.org/X-Team": "blue"}
+		h.wrong(t, "create_sandbox", arguments{"headers": headers}, "argument headers go with network restricted or open")
+		h.wrong(t, "create_sandbox", arguments{"network": "off", "headers": headers}, "argument headers means nothing in mode off")
 	})
 
 	t.Run("WithAKnownNameGivesThatOneAsItIs", func(t *testing.T) {
@@ -129,12 +151,66 @@ func TestListSandboxes(t *testing.T) {
 	if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"labels": []string{"team=x=y"}})); got.Total != 1 || got.Sandboxes[0].Name != "labelled" {
 		t.Errorf("by label: got %+v", got)
 	}
+	for _, labels := range []any{arguments{"team": "x=y"}, "team=x=y"} { // as the schema has it, and as text
+		if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"labels": labels})); got.Total != 1 {
+			t.Errorf("by labels %v: got %+v", labels, got)
+		}
+	}
+	h.wrong(t, "list_sandboxes", arguments{"labels": "team"}, `argument labels "team" is not NAME=VALUE`)
 	if res := call(t, s, "list_sandboxes", arguments{"labels": []string{"team"}}); !res.IsError {
 		t.Error("a label without a value was taken")
 	}
 	if got := structured[listing](t, call(t, s, "list_sandboxes", arguments{"state": "stopped"})); got.Total != 0 {
 		t.Errorf("stopped ones: got %+v", got)
 	}
+}
+
+// TestListSandboxesByWhatTheyHave: bounds and sorts are those of REST.
+func TestListSandboxesByWhatTheyHave(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s := h.alice()
+	for n, mb := range map[string]int{"small": 256, "middle": 512, "large": 1024} {
+		ok(t, s, "create_sandbox", arguments{"name": n, "memory_mb": mb, "ttl_minutes": mb})
+	}
+	names := func(args arguments) string {
+		t.Helper()
+		var out []string
+		for _, one := range structured[struct{ Sandboxes []handle }](t, call(t, s, "list_sandboxes", args)).Sandboxes {
+			out = append(out, one.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	hour := time.Now().Add(8 * time.Hour).UTC().Format(time.RFC3339)
+	for _, c := range []struct {
+		args arguments
+		want string
+	}{
+		{arguments{"sort_by": "memory_mb"}, "large middle small"},
+		{arguments{"sort_by": "memory_mb", "ascending": true}, "small middle large"},
+		{arguments{"sort_by": "expires_at", "ascending": true}, "small middle large"},
+		{arguments{"sort_by": "memory_mb", "where": arguments{"memory_mb_from": 512}}, "large middle"},
+		{arguments{"sort_by": "memory_mb", "where": arguments{"memory_mb_from": "257", "memory_mb_to": "1023"}}, "middle"},
+		{arguments{"where": arguments{"expires_to": hour}}, "small"},
+		{arguments{"where": arguments{"created_from": hour}}, ""},
+		{arguments{"where": arguments{"activity_to": hour, "cpu_cores_from": 64}}, ""},
+	} {
+		if got := names(c.args); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.args, got, c.want)
+		}
+	}
+	page := structured[struct {
+		NextCursor string `json:"next_cursor"`
+	}](t, call(t, s, "list_sandboxes", arguments{"sort_by": "memory_mb", "limit": 1}))
+	if got := names(arguments{"sort_by": "memory_mb", "limit": 1, "cursor": page.NextCursor}); got != "middle" {
+		t.Errorf("the second page has %q, want middle", got)
+	}
+	h.wrong(t, "list_sandboxes", arguments{"sort_by": "name"}, "argument sort_by", "not one of created_at")
+	h.wrong(t, "list_sandboxes", arguments{"where": arguments{"size_from": 1}}, `argument where has "size_from"; it may have activity_from`)
+	h.wrong(t, "list_sandboxes", arguments{"where": arguments{"created_from": "yesterday"}}, `argument where.created_from "yesterday" is not a time`)
+	h.wrong(t, "list_sandboxes", arguments{"where": arguments{"memory_mb_to": "much"}}, `argument where.memory_mb_to "much" is not a number`)
+	h.wrong(t, "list_sandboxes", arguments{"where": arguments{"memory_mb_to": "NaN"}}, "have to be numbers that are not below 0")
+	h.wrong(t, "list_sandboxes", arguments{"where": arguments{"memory_mb_from": 2, "memory_mb_to": 1}}, "is below memory_mb_from")
 }
 
 func TestDeleteSandbox(t *testing.T) {

@@ -44,6 +44,7 @@ type Patch struct {
 	Pids         *int
 	Network      *sandbox.NetworkPolicy // the whole of it; holds at once, for open connections too
 	KeepHeaders  bool                   // Network has no headers, and those that there are stay, but in mode off
+	Headers      *sandbox.HostHeaders   // the whole of them, in place of Network's; without a Network in that which there is
 	Mounts       *[]volume.Mount        // the whole of it; only while it is stopped
 
 	Bound Bound // of what Network comes to; nil: none
@@ -140,6 +141,14 @@ func (p Patch) On(s *sandbox.Sandbox) (Patch, error) {
 		n := *p.Network
 		n.Headers = s.Network.Headers
 		p.Network = &n
+	}
+	if p.Headers != nil {
+		n := s.Network
+		if p.Network != nil {
+			n = *p.Network
+		}
+		n.Headers = *p.Headers
+		p.Network, p.Headers = &n, nil
 	}
 	p.KeepHeaders = false
 	if p.ExtendTo != nil {

@@ -37,7 +37,7 @@ func runCode(cs *cells) toolset.Tool {
 			paramSandbox(),
 			{Name: "language", Kind: toolset.Text, Enum: []string{"python", "javascript", "typescript", "bash"}, About: "Default python.", Aliases: []string{"lang", "kernel"}},
 			{Name: "context", Kind: toolset.Text, About: "Id of a context; left out: the language's own.", Aliases: []string{"context_id"}},
-			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			paramWait(toolset.MostWait.Seconds(), "For its end; default 45."),
 			{Name: "timeout_seconds", Kind: toolset.Number, Min: 0.1, Max: engine.MaxCommandTimeout.Seconds(), About: "Interrupt it after this, default 600.", Aliases: []string{"timeout"}},
 			paramOutput(),
 		},

@@ -29,7 +29,7 @@ func runCommand() toolset.Tool {
 			{Name: "cwd", Kind: toolset.Text, About: "Default /workspace, as root /root.", Aliases: []string{"workdir", "working_directory", "working_dir", "dir"}},
 			{Name: "env", Kind: toolset.Texts, About: "Variables of this command.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "stdin", Kind: toolset.Text, About: "Its standard input.", Aliases: []string{"input"}},
-			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45; with background 1."),
+			paramWait(toolset.MostWait.Seconds(), "For its end; default 45, with background 1."),
 			{Name: "timeout_seconds", Kind: toolset.Number, Min: 0.1, Max: engine.MaxCommandTimeout.Seconds(), About: "Kill it and all it started after this. Default 600; with background none.", Aliases: []string{"timeout"}},
 			{Name: "background", Kind: toolset.Boolean, About: "Start it and do not wait; it outlives the call, and write_process reaches its input.", Aliases: []string{"detach", "run_in_background"}},
 			{Name: "as_user", Kind: toolset.Text, About: "root may install packages; any account.", Aliases: []string{"user"}},

@@ -45,7 +45,7 @@ func readFile() toolset.Tool {
 			paramSandbox(),
 			{Name: "start_line", Kind: toolset.Integer, Min: 1, Max: 1e9, About: "First line, default 1.", Aliases: []string{"offset", "start"}},
 			{Name: "line_count", Kind: toolset.Integer, Min: 1, Max: mostLines, About: "Most lines, default 2000.", Aliases: []string{"limit", "lines", "max_lines"}},
-			{Name: "max_chars", Kind: toolset.Integer, Min: leastShown, Max: toolset.ReadShown, About: "Most characters, default 16000, at most 40000.", Aliases: []string{"max_output_chars", "max_characters"}},
+			{Name: "max_chars", Kind: toolset.Integer, Min: leastShown, Max: toolset.ReadShown, About: "Default 16000.", Aliases: []string{"max_output_chars", "max_characters"}},
 		},
 		Example: `{"path": "src/main.py"}`,
 		Run:     read,

@@ -119,7 +119,7 @@ func buildImage() toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "image", Kind: toolset.Text, Required: true, About: "Its name, from list_images.", Aliases: []string{"name", "template"}},
 			{Name: "rebuild", Kind: toolset.Boolean, About: "Also where there is a current build; needs the scope server:admin."},
-			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			paramWait(toolset.MostWait.Seconds(), "For its end; default 45."),
 		},
 		Example: `{"image": "python"}`,
 		Run:     build,

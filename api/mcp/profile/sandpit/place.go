@@ -20,7 +20,7 @@ import (
 func paramSandbox() toolset.Param {
 	return toolset.Param{
 		Name: "sandbox", Kind: toolset.Text, Field: "key",
-		About:   "Name or id of the sandbox. Left out: your default one, made when first needed.",
+		About:   "Name or id; left out: your default one.",
 		Aliases: sandboxAliases(),
 	}
 }

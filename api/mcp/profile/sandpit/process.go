@@ -42,7 +42,7 @@ func paramWait(most float64, about string) toolset.Param {
 
 // paramOutput is the bound of the output in an answer.
 func paramOutput() toolset.Param {
-	return toolset.Param{Name: "max_output_chars", Kind: toolset.Integer, Min: toolset.LeastOutput, Max: toolset.MostOutput, About: "Most characters of output, default 16000.", Aliases: []string{"max_output"}}
+	return toolset.Param{Name: "max_output_chars", Kind: toolset.Integer, Min: toolset.LeastOutput, Max: toolset.MostOutput, About: "Default 16000.", Aliases: []string{"max_output"}}
 }
 
 // longestWait is the most that a tool for processes waits.

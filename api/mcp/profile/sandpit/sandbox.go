@@ -36,10 +36,12 @@ func createSandbox() toolset.Tool {
 			{Name: "network", Kind: toolset.Text, About: "off (default, unless the operator set another), restricted (only allow_domains) or open (all but deny).", Aliases: []string{"network_enabled"}},
 			{Name: "allow_domains", Kind: toolset.Text, About: "Names that it may reach, with commas; *.example.org is all below it. Presets name hosts: python, node, debian, github, huggingface.", Aliases: []string{"domains"}},
 			{Name: "deny", Kind: toolset.Text, About: "Names and addresses, with commas.", Aliases: []string{"deny_domains"}},
+			paramHeaders("no secrets."),
 			paramVolumes("Volumes to mount, like data:/workspace/data, with commas; :ro for reading only."),
 			{Name: "from_snapshot", Kind: toolset.Text, Field: "from", About: "Begin with these files: a snapshot's id, or SANDBOX/NAME.", Aliases: []string{"snapshot"}},
 			paramSkills(false, "Skills to install, with commas."),
 			{Name: "env", Kind: toolset.Texts, About: "Variables of its commands.", Aliases: []string{"env_vars", "environment"}},
+			{Name: "account", Kind: toolset.Texts, About: aboutAccount},
 			{Name: "ttl_minutes", Kind: toolset.Number, Min: 1, Max: toolset.MaxMinutes, Field: "timeout_seconds", About: "Delete it after this, files included. Default: never.", Aliases: []string{"ttl"}},
 			{Name: "idle_minutes", Kind: toolset.Number, Min: 0, Max: toolset.MaxMinutes, Field: "idle_timeout_seconds", About: "Stop it when unused for so long. Default 30; 0: never."},
 		},
@@ -47,6 +49,9 @@ func createSandbox() toolset.Tool {
 		Run:     create,
 	}
 }
+
+// aboutAccount is said of the argument that [account] reads.
+const aboutAccount = "Its user's name, home and workdir; user: who commands run as."
 
 // account reads how the user of a sandbox is to be called, where it works, and who commands run as that do not say.
 func account(a *toolset.Args) *sandbox.Account {
@@ -78,10 +83,17 @@ func create(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 		Limits: sandbox.Limits{
 			CPU: a.Number("cpus", 0), MemoryMB: int(a.Number("memory_mb", 0)), DiskMB: int(a.Number("disk_mb", 0)),
 		},
-		TTL: toolset.Minutes(a.Number("ttl_minutes", 0)), From: a.Text("from_snapshot"), Mounts: mounts(a),
+		TTL: toolset.Minutes(a.Number("ttl_minutes", 0)), From: a.Text("from_snapshot"), Mounts: mounts(a), Account: account(a),
 	}
 	c.Size(&r.Limits)
 	r.Network = network(a)
+	if h := headers(a); h != nil {
+		if r.Network == nil {
+			a.Add("headers", "go with network restricted or open, or with allow_domains or deny")
+		} else {
+			r.Network.Headers = *h
+		}
+	}
 	if a.Has("idle_minutes") {
 		r.IdleTimeout = new(toolset.Minutes(a.Number("idle_minutes", 0)))
 	}
@@ -243,6 +255,9 @@ type wholeShape struct {
 	AutoResume          bool              `json:"auto_resume,omitempty"`
 	Checkpoints         string            `json:"checkpoints,omitempty"`
 	Sudo                bool              `json:"sudo,omitempty"`
+	Account             string            `json:"account"`
+	Home                string            `json:"home"`
+	User                string            `json:"user"` // who commands run as that do not say
 	ParentSnapshot      string            `json:"parent_snapshot,omitempty"`
 	ForkedFrom          string            `json:"forked_from,omitempty"`
 	StartedAt           string            `json:"started_at,omitempty"`
@@ -265,6 +280,8 @@ func wholeShapeFor(ctx context.Context, c *toolset.Call, s *sandbox.Sandbox) who
 	for _, k := range s.Skills {
 		out.Skills = append(out.Skills, k.Name)
 	}
+	full := s.Account.Full()
+	out.Account, out.Home, out.User = full.Name, full.Home, full.Shown(full.User(""))
 	out.Versions = c.Versions.Of(ctx, c.Caller, s.ImageDigest)
 	if s.Checkpoints != sandbox.CheckpointsOff {
 		out.Checkpoints = string(s.Checkpoints)
@@ -292,6 +309,7 @@ func (s *wholeShape) wholeLines() []string {
 	add(s.AutoDelete, "deleted as soon as it is stopped")
 	add(!s.AutoStart, "a call does not start it")
 	add(s.AutoResume, "a call resumes it, whoever paused it")
+	add(s.Account != sandbox.UserSandbox || s.User != s.Account, "its user is %s, at home in %s; commands run as %s", s.Account, s.Home, s.User)
 	add(s.Sudo, "sudo works in it: its user is root")
 	add(s.Checkpoints != "", "checkpoints: a snapshot after each command that changed files")
 	add(len(s.EnvNames) > 0, "variables: %s (values are not shown)", named(s.EnvNames))
@@ -318,6 +336,8 @@ func listSandboxes() toolset.Tool {
 			{Name: "state", Kind: toolset.Text, Enum: states, About: "Only those in this state.", Aliases: []string{"status"}},
 			{Name: "search", Kind: toolset.Text, About: "Only those with this in name, id or image.", Aliases: []string{"query", "name"}},
 			{Name: "labels", Kind: toolset.Texts, About: "Only those with these, as NAME=VALUE.", Aliases: []string{"metadata"}},
+			paramBounds(), paramSort(),
+			{Name: "ascending", Kind: toolset.Boolean, About: "The least first."},
 			{Name: "limit", Kind: toolset.Integer, Min: 1, Max: 100, About: "How many, default 20.", Aliases: []string{"max_results"}},
 			paramCursor(),
 		},
@@ -335,20 +355,12 @@ type sandboxList struct {
 
 func list(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	q := engine.SandboxesRequest{Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor")}
+	q := engine.SandboxesRequest{
+		Search: a.Text("search"), Limit: int(a.Number("limit", 20)), Cursor: a.Text("cursor"), SandboxSpans: bounds(a),
+		Sort: engine.SandboxSort(a.Text("sort_by")), Oldest: a.Bool("ascending", false), Metadata: labels(a),
+	}
 	for _, s := range a.List("state") {
 		q.States = append(q.States, sandbox.State(s))
-	}
-	for _, l := range a.List("labels") {
-		name, value, ok := strings.Cut(l, "=")
-		if !ok || name == "" {
-			a.Add("labels", "%q is not NAME=VALUE", toolset.Clip(l))
-			continue
-		}
-		if q.Metadata == nil {
-			q.Metadata = make(map[string]string)
-		}
-		q.Metadata[name] = value
 	}
 	if err := a.Err(); err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ package sandpit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -56,6 +57,8 @@ type networkShape struct {
 	Deny         []string `json:"deny,omitempty"`
 	Learn        bool     `json:"learn,omitempty"`
 	AllowPresets []string `json:"allow_presets,omitempty"`
+	// Headers are those that requests to hosts get, as update_sandbox takes them.
+	Headers map[string]string `json:"headers,omitempty"`
 	// ImageDomains are those of AllowDomains that only the settings of its image name.
 	ImageDomains []string `json:"domains_named_by_image,omitempty"`
 	// InForce is the mode that holds, where the server by now allows less than what
@@ -101,6 +104,14 @@ func networkShapeOf(p sandbox.NetworkPolicy) *networkShape {
 	for _, r := range p.AllowPorts {
 		n.AllowPorts = append(n.AllowPorts, portsText(r))
 	}
+	for host, set := range p.Headers {
+		for name, value := range set {
+			if n.Headers == nil {
+				n.Headers = make(map[string]string)
+			}
+			n.Headers[host+"/"+name] = value
+		}
+	}
 	return n
 }
 
@@ -133,7 +144,7 @@ func (s *shape) networkText() string {
 	for _, l := range []struct {
 		what string
 		list []string
-	}{{"presets ", n.AllowPresets}, {"names ", n.AllowDomains}, {"of which its image alone says ", n.ImageDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}, {"not ", n.Deny}} {
+	}{{"presets ", n.AllowPresets}, {"names ", n.AllowDomains}, {"of which its image alone says ", n.ImageDomains}, {"addresses ", n.AllowCIDRs}, {"ports ", n.AllowPorts}, {"not ", n.Deny}, {"headers ", slices.Sorted(maps.Keys(n.Headers))}} {
 		if len(l.list) > 0 {
 			out += ", " + l.what + named(l.list)
 		}

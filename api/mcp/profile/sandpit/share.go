@@ -33,7 +33,7 @@ func changeFile() toolset.Tool {
 			{Name: "group", Kind: toolset.Text, About: "Name or number."},
 			{Name: "attributes", Kind: toolset.Texts, About: "Text to keep with the file; an empty value removes one."},
 			{Name: "recursive", Kind: toolset.Boolean, About: "Default false."},
-			{Name: "as_user", Kind: toolset.Text, Enum: []string{sandbox.UserSandbox, sandbox.UserRoot}, About: "Default sandbox."},
+			{Name: "as_user", Kind: toolset.Text, About: "Default sandbox; any account.", Aliases: []string{"user"}},
 		},
 		Example: `{"path": "run.sh", "mode": "755"}`,
 		Run:     changeOf,

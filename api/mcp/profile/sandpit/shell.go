@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/mcp/transport"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -29,8 +30,11 @@ func runInShell() toolset.Tool {
 			{Name: "command_id", Kind: toolset.Text, About: "Instead of command: one that goes on, or one of the last, to see its result.", Aliases: []string{"process", "process_id"}},
 			{Name: "env", Kind: toolset.Texts, About: "Variables of this command alone.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "stdin", Kind: toolset.Text, About: "Its standard input."},
+			{Name: "name", Kind: toolset.Text, About: "Of the command, for name:NAME in place of its id."},
+			{Name: "labels", Kind: toolset.Texts, About: "Of the command; list_processes filters by them."},
+			{Name: "merge_output", Kind: toolset.Boolean, About: "One pipe for stdout and stderr."},
 			{Name: "as_user", Kind: toolset.Text, About: "Whose shell it is: sandbox (default), root, or an account.", Aliases: []string{"user"}},
-			paramWait(toolset.MostWait.Seconds(), "Wait so long for its end, 0 to 55. Default 45."),
+			paramWait(toolset.MostWait.Seconds(), "For its end; default 45."),
 			{Name: "timeout_seconds", Kind: toolset.Number, Min: toolset.LeastTimeout, Max: engine.MaxCommandTimeout.Seconds(), About: "Interrupt it after this, default 600.", Aliases: []string{"timeout"}},
 			paramOutput(),
 		},
@@ -48,6 +52,7 @@ func inShell(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	r := engine.ExecRequest{
 		Env: a.Env("env"), Stdin: []byte(a.Text("stdin")), User: a.Text("as_user"),
 		Timeout: toolset.Seconds(a.Number("timeout_seconds", 0)), KillOnDisconnect: true, TellArtifacts: true,
+		Mark: process.Mark{Name: a.Text("name"), Labels: a.Env("labels")}, MergeOutput: a.Bool("merge_output", false),
 	}
 	r.Shell, r.Argv = a.Command("command")
 	wait, limit := toolset.Seconds(a.Number("wait_seconds", toolset.DefaultWait.Seconds())), int(a.Number("max_output_chars", toolset.DefaultOutput))

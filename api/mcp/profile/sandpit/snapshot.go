@@ -179,7 +179,7 @@ func orElse(s, def string) string {
 // paramWhich is paramSandbox for tools that have a name of their own to give.
 func paramWhich() toolset.Param {
 	return toolset.Param{
-		Name: "sandbox", Kind: toolset.Text, About: "Name or id of the sandbox. Left out: your default one.",
+		Name: "sandbox", Kind: toolset.Text, About: "Name or id; left out: your default one.",
 		Aliases: []string{"sandbox_id", "sandbox_name", "id", "identifier", "session_key"},
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/api/service"
+	"sandpit.dev/engine"
 	"sandpit.dev/engine/update"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
@@ -88,16 +90,30 @@ func startSandbox() toolset.Tool {
 func stopSandbox() toolset.Tool {
 	return toolset.Tool{
 		Name: "stop_sandbox", Title: "Stop a sandbox", Destructive: true, Idempotent: true,
-		About:   "Stop a sandbox: its processes end, its files stay. It takes no memory then, and stays down until start_sandbox.",
-		Params:  []toolset.Param{paramThisSandbox()},
+		About: "Stop a sandbox: its processes end, its files stay. It takes no memory then, and stays down until start_sandbox.",
+		Params: []toolset.Param{
+			paramThisSandbox(),
+			{Name: "grace_seconds", Kind: toolset.Number, Min: 0, Max: engine.MaxGrace.Seconds(), About: "How long processes may take to end after TERM; 0: killed at once. Default: the server's, 5 as shipped.", Aliases: []string{"grace", "timeout"}},
+		},
 		Example: `{"sandbox": "my-project"}`,
-		Run: becoming(service.Sandboxes.Stop, func(s *sandbox.Sandbox) (string, []string) {
-			if s.State == sandbox.Deleted {
-				return "stopped sandbox " + s.Ref() + ", which deleted it: it was made with auto_delete", nil
+		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
+			do := service.Sandboxes.Stop
+			if c.Args.Has("grace_seconds") {
+				grace := toolset.Seconds(c.Args.Number("grace_seconds", 0))
+				do = func(s service.Sandboxes, ctx context.Context, who access.Caller, ref string) (*sandbox.Sandbox, error) {
+					return s.StopWithin(ctx, who, ref, grace)
+				}
 			}
-			return fmt.Sprintf("sandbox %s is %s: its processes have ended, its files stay", s.Ref(), s.State), []string{"start_sandbox starts it again"}
-		}),
+			return becoming(do, stopped)(ctx, c)
+		},
 	}
+}
+
+func stopped(s *sandbox.Sandbox) (string, []string) {
+	if s.State == sandbox.Deleted {
+		return "stopped sandbox " + s.Ref() + ", which deleted it: it was made with auto_delete", nil
+	}
+	return fmt.Sprintf("sandbox %s is %s: its processes have ended, its files stay", s.Ref(), s.State), []string{"start_sandbox starts it again"}
 }
 
 func archiveSandbox() toolset.Tool {
@@ -129,6 +145,7 @@ func updateSandbox() toolset.Tool {
 			{Name: "allow_addresses", Kind: toolset.Text, About: "Addresses or ranges that it may reach without a name, with commas.", Aliases: []string{"allow_cidrs"}},
 			{Name: "deny", Kind: toolset.Text, About: "With open: names and addresses not to be reached, with commas.", Aliases: []string{"deny_domains", "deny_cidrs"}},
 			{Name: "allow_ports", Kind: toolset.Text, About: "Ports of both, like 443, 8000-8010. Default: all."},
+			paramHeaders("no secrets. Replaces all."),
 			{Name: "env", Kind: toolset.Texts, About: "Replaces all variables.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "env_set", Kind: toolset.Texts, About: "Adds or changes variables, and leaves the others."},
 			{Name: "env_unset", Kind: toolset.Text, About: "Variables to take away, with commas."},
@@ -209,7 +226,9 @@ func patch(a *toolset.Args) update.Patch {
 	given(a, "labels", &p.Metadata, a.Env)
 	given(a, "volumes", &p.Mounts, func(string) []volume.Mount { return mounts(a) })
 	p.Network = network(a)
-	p.KeepHeaders = p.Network != nil // no argument sets any
+	if p.Headers = headers(a); p.Headers == nil {
+		p.KeepHeaders = p.Network != nil
+	}
 	return p
 }
 
