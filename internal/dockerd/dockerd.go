@@ -46,6 +46,10 @@ type Options struct {
 	MapUsers bool
 	// DataBytes is the size of a file system in memory that holds its data, which is gone with it. Zero: Dir holds them.
 	DataBytes int64
+	// DataFS makes it one in a file of Dir's, which stays: btrfs, whose Engine is Docker's of that name, or xfs, mounted
+	// with DataOptions. mkfs makes it.
+	DataFS      string
+	DataOptions string
 	// TLS has Docker's Engine listen at TLSAddress in its own network, too. Whom it trusts, and what it is, are files that
 	// Docker's own programs would have: ca.pem, cert.pem and key.pem in a directory that it sees. "": it has its socket alone.
 	TLS string
@@ -89,7 +93,7 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	set := map[string]any{
 		"data-root": filepath.Join(o.Dir, "data"), "exec-root": "/run/docker", "pidfile": "/run/docker.pid",
 		"hosts": []string{"unix://" + socket}, "bridge": "none", "iptables": false, "ip6tables": false,
-		"storage-driver": "overlay2", "features": map[string]bool{"containerd-snapshotter": false},
+		"storage-driver": layersBy(o.DataFS), "features": map[string]bool{"containerd-snapshotter": false},
 		"max-download-attempts": 1, // each more waits five seconds longer
 		"exec-opts":             []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
 	}
@@ -115,6 +119,11 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	prepare := func() error { return nil }
 	if o.MapUsers {
 		prepare = addUser
+	}
+	if o.DataFS != "" {
+		if err := makeData(ctx, o); err != nil {
+			return nil, err
+		}
 	}
 	return start(ctx, o, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config), prepare)
 }
@@ -142,10 +151,8 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
 			return err
 		}
-		if o.DataBytes > 0 {
-			if err := smallData(filepath.Join(o.Dir, "data"), o.DataBytes); err != nil {
-				return err
-			}
+		if err := mountData(ctx, o); err != nil {
+			return err
 		}
 		if err := prepare(); err != nil {
 			return err
@@ -209,17 +216,6 @@ func hidePlaces() error {
 	}
 	if err := unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work"); err != nil {
 		return fmt.Errorf("a private /etc: %w", err)
-	}
-	return nil
-}
-
-// smallData mounts a file system of a size.
-func smallData(dir string, size int64) error {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return err
-	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("mode=711,size=%d", size)); err != nil {
-		return fmt.Errorf("a file system for the Engine's data: %w", err)
 	}
 	return nil
 }

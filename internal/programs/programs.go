@@ -50,7 +50,7 @@ const (
 	kitVersion = "version" // what the program said of itself when it was fetched
 )
 
-// Find returns the kit with the program, which has to understand --version.
+// Find returns the kit with the program, which has to understand --version, or -V.
 func (p *Finder) Find(ctx context.Context, program string, from Source) (Kit, error) {
 	if _, err := exec.LookPath(program); err == nil {
 		return Kit{}, nil
@@ -242,6 +242,11 @@ func (k Kit) Version(ctx context.Context, program string) (string, error) {
 	defer cancel()
 	cmd := k.Command(limit, program, "--version")
 	out, err := cmd.Output()
+	if _, ended := errors.AsType[*exec.ExitError](err); ended { // those of xfsprogs know the short one alone
+		if short, e := k.Command(limit, program, "-V").Output(); e == nil {
+			out, err = short, nil
+		}
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s --version: %w", program, err)
 	}

@@ -67,6 +67,8 @@ type Driver struct {
 
 	trial   func() error // whether this process can steer networks, found out once
 	agent   once         // the volume with the agent is there
+	disks   foundLimits
+	begun   atomic.Int64 // how often the Engine was lost
 	chosen  once         // stream is known
 	swept   once         // what an earlier server left is removed
 	joining chanLock     // held while an image is made of layers

@@ -56,6 +56,9 @@ func (d *Driver) follow(events *engineapi.Events) {
 // listenAgain asks for events until they come, and looks at what became of the containers meanwhile.
 // It returns nil once the driver is closed. Where the events did not break off, those are still to come that were before.
 func (d *Driver) listenAgain(broke bool) *engineapi.Events {
+	if broke {
+		d.begun.Add(1)
+	}
 	for pause := again; ; pause = min(2*pause, againMost) {
 		events, err := d.listen(d.running)
 		if err == nil {

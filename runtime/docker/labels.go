@@ -29,6 +29,7 @@ const (
 	labelSnapshot = "dev.sandpit.snapshot"
 	labelVolume   = "dev.sandpit.volume" // id, of a volume
 	labelMade     = "dev.sandpit.made"   // of a volume: which call made it
+	labelDisk     = "dev.sandpit.disk"   // MiB that a container's layer is limited to; "": it is not
 	labelMounts   = "dev.sandpit.mounts" // volumes of a container, see mountsLabel
 )
 
@@ -104,7 +105,7 @@ func (d *Driver) rank(id sandbox.ID, names []string) int {
 
 // fingerprint is of all that says what a container may do, but for its limits.
 func fingerprint(h engineapi.HostConfig) string {
-	h.Resources, h.Mounts = engineapi.Resources{}, nil
+	h.Resources, h.Mounts, h.StorageOpt = engineapi.Resources{}, nil, nil
 	b, err := json.Marshal(h)
 	if err != nil {
 		panic(err) // strings and numbers are always JSON

@@ -163,7 +163,7 @@ func (d *Driver) thereAre(ctx context.Context, mounts []sandbox.Mount) error {
 // Nobody removes the volumes meanwhile.
 func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image string, stream bool, create func(engineapi.Container) error) (err error) {
 	if len(spec.Mounts) == 0 {
-		return create(d.container(spec, image, stream))
+		return d.makeOne(ctx, spec, image, stream, create)
 	}
 	d.volumes.RLock()
 	defer d.volumes.RUnlock()
@@ -178,10 +178,19 @@ func (d *Driver) withVolumes(ctx context.Context, spec runtime.Spec, image strin
 		return err
 	}
 	defer done()
-	if err := create(d.container(spec, image, stream)); err != nil {
+	if err := d.makeOne(ctx, spec, image, stream, create); err != nil {
 		return err
 	}
 	return d.thereAre(ctx, spec.Mounts) // somebody may have removed one by hand, and got an empty one in its place
+}
+
+// makeOne has a sandbox's container made.
+func (d *Driver) makeOne(ctx context.Context, spec runtime.Spec, image string, stream bool, create func(engineapi.Container) error) error {
+	c := d.container(spec, image, stream)
+	if err := d.limitDisk(ctx, &c, spec.Limits); err != nil {
+		return err
+	}
+	return create(c)
 }
 
 // arrange does what the Engine does not, in the mounts of a container that was just started: directories of

@@ -50,7 +50,7 @@ func (i *Instance) prepare(ctx context.Context, spec runtime.Spec) error {
 	}
 	if i.streams() {
 		if err := i.sendConfig(ctx, b); err != nil {
-			return err
+			return i.orFull(ctx, spec.Limits, err)
 		}
 	}
 	i.setKey(key)

@@ -14,8 +14,6 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-var _ runtime.DiskLimiter = (*Driver)(nil)
-
 // Probe says what the Engine can, by what it says of itself.
 func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	info, err := d.engine.Info(ctx)
@@ -24,6 +22,10 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	}
 	if err := d.chooseTransport(ctx); err != nil {
 		return nil, err
+	}
+	disk := d.MayLimitDisk(ctx)
+	if disk != nil && !fault.Is(disk, fault.Unsupported) {
+		return nil, disk
 	}
 	no := func(remedy, format string, args ...any) error {
 		return fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)
@@ -41,7 +43,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.LimitMemory:    limit(info.MemoryLimit && info.SwapLimit, "memory without swap"),
 		runtime.LimitSockets:   no(other, "the docker runtime does not have the Engine count what sockets hold"),
 		runtime.LimitPids:      limit(info.PidsLimit, "processes"),
-		runtime.LimitDisk:      d.MayLimitDisk(ctx),
+		runtime.LimitDisk:      disk,
 		runtime.KillTree:       keepsTrees(info, no),
 		runtime.TrackChanges:   nil,
 		runtime.WatchFiles:     nil,
@@ -56,11 +58,6 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.VolumeParts:    d.mountsPartsHere(ctx, info),
 		runtime.Network:        d.brings(ctx, info),
 	}, nil
-}
-
-// MayLimitDisk says that layers have no limit.
-func (d *Driver) MayLimitDisk(context.Context) error {
-	return fault.New(fault.Unsupported, "the docker runtime sets no limit to the Engine's layers").WithRemedy("use the native runtime")
 }
 
 // keepsTrees is of the agent, which has no cgroups of its own in a container, and keeps a command's

@@ -17,7 +17,7 @@ import (
 // An Engine changes the mounts of no container that there is. A sandbox gets others by a new container, of
 // an image of the earlier one's disk.
 
-// remount has the container of an instance that is down mount what spec says. verb is held.
+// remount has the container of an instance that is down mount what spec says, and have its limit of the disk. verb is held.
 func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 	if err := i.d.thereAre(ctx, spec.Mounts); err != nil {
 		return err
@@ -32,7 +32,11 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 	}
 	// What is in the way is seen before the disk is copied; under an earlier volume the copy shows it.
 	v := i.d.visitOf(c.ID)
-	same := mountsLabel(spec.Mounts) == c.Config.Labels[labelMounts]
+	limits, err := i.d.diskLimits(ctx)
+	if err != nil {
+		return err
+	}
+	same := mountsLabel(spec.Mounts) == c.Config.Labels[labelMounts] && diskLabel(limits, spec.Limits) == c.Config.Labels[labelDisk]
 	var places []directory // somebody moved away
 	for _, m := range spec.Mounts {
 		if covered(m.Path, had) {
@@ -95,7 +99,7 @@ func covered(path string, mounts []sandbox.Mount) bool {
 	return false
 }
 
-// rebuild puts a container with other volumes in the place of c, with its disk.
+// rebuild puts a container with other volumes, or another limit of the disk, in the place of c, with its disk.
 func (i *Instance) rebuild(ctx context.Context, c engineapi.Inspected, spec runtime.Spec) error {
 	work, cancel := i.d.finishing(ctx, commitTimeout)
 	defer cancel()
@@ -161,6 +165,6 @@ func specOf(id sandbox.ID, c engineapi.Inspected) runtime.Spec {
 	r := c.HostConfig.Resources
 	return runtime.Spec{
 		ID: id, Hostname: c.Config.Hostname, Project: c.Config.Labels[labelProject], Image: runtime.Image{Digest: c.Config.Labels[labelImage]},
-		Limits: sandbox.Limits{CPU: float64(r.NanoCpus) / 1e9, MemoryMB: int(r.Memory >> 20), Pids: int(r.PidsLimit - agentThreads)},
+		Limits: sandbox.Limits{CPU: float64(r.NanoCpus) / 1e9, DiskMB: diskOfLabel(c), MemoryMB: int(r.Memory >> 20), Pids: int(r.PidsLimit - agentThreads)},
 	}
 }

@@ -21,7 +21,7 @@ var (
 	_ runtime.Meter   = (*Instance)(nil)
 )
 
-// Resize changes the limits of CPU, memory and processes of what runs. The disk has none.
+// Resize changes the limits of CPU, memory and processes of what runs. Another one of the disk is refused.
 func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	end, err := i.begin(ctx)
 	if err != nil {
@@ -36,6 +36,9 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	before, err := i.d.engine.InspectContainer(work, i.its())
 	if err != nil {
 		return i.orDown(err)
+	}
+	if err := i.keepsDisk(before, l); err != nil {
+		return err
 	}
 	want := resources(l)
 	if want.Memory < before.HostConfig.Memory {

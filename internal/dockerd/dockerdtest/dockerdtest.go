@@ -42,6 +42,12 @@ func NewSmall(t testing.TB, bytes int64) *Host {
 	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{DataBytes: bytes})
 }
 
+// NewOn is New with an Engine whose data are on a file system of a size, mounted with options: see [dockerd.Options].
+func NewOn(t testing.TB, bytes int64, system, options string) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{DataBytes: bytes, DataFS: system, DataOptions: options})
+}
+
 // NewTLS is New with an Engine that listens over TLS in its own network, too, see [Host.ServeTCP], with the certificates of a directory.
 func NewTLS(t testing.TB, certificates string) *Host {
 	t.Helper()

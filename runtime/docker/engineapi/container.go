@@ -61,6 +61,7 @@ type HostConfig struct {
 	OomScoreAdj    int               `json:",omitempty"`
 	Ulimits        []Ulimit          `json:",omitempty"`
 	Sysctls        map[string]string `json:",omitempty"` // of its own namespaces
+	StorageOpt     map[string]string `json:",omitempty"` // of the driver of layers
 	Resources
 }
 

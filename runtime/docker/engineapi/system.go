@@ -18,6 +18,7 @@ type Info struct {
 	ServerVersion   string
 	RootDir         string `json:"DockerRootDir"`
 	Driver          string // of layers: overlay2, btrfs, vfs
+	DriverStatus    [][2]string
 	OSType          string
 	Architecture    string
 	KernelVersion   string
