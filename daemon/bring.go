@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/images"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -23,15 +24,15 @@ import (
 // has its digest, and what a sandbox needs is added. One at a time. The default image, where that is such
 // a reference, is brought ahead.
 type bringer struct {
-	engine  *engine.Engine
+	imports *images.Catalogue
 	images  *image.Store
 	drivers map[string]runtime.Driver
 	usual   string // the runtime of what names none
 	turn    chan struct{}
 }
 
-func newBringer(e *engine.Engine, s *image.Store, drivers map[string]runtime.Driver, usual string) *bringer {
-	return &bringer{engine: e, images: s, drivers: drivers, usual: usual, turn: make(chan struct{}, 1)}
+func newBringer(e images.Source, s *image.Store, drivers map[string]runtime.Driver, usual string) *bringer {
+	return &bringer{imports: images.NewCatalogue(e), images: s, drivers: drivers, usual: usual, turn: make(chan struct{}, 1)}
 }
 
 // bring serves the server's own administrator alone: an Engine reaches what its host does, with its
@@ -106,7 +107,7 @@ func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.Imag
 	}
 	defer func() { _ = archive.Close() }()
 	report("import", "", pullPart)
-	_, err = b.engine.ImportImages(ctx, c, archive, reference)
+	_, err = b.imports.ImportImages(ctx, c, archive, reference)
 	return err
 }
 

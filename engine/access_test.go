@@ -45,19 +45,19 @@ func verbs() map[string]struct {
 			return err
 		}},
 		"SetSecret": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.SetSecret(ctx, c, ref, secrets.Request{Name: "A", Value: "a value"})
+			_, err := secrets.NewService(e).SetSecret(ctx, c, ref, secrets.Request{Name: "A", Value: "a value"})
 			return err
 		}},
 		"Secrets": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.Secrets(ctx, c, ref)
+			_, err := secrets.NewService(e).Secrets(ctx, c, ref)
 			return err
 		}},
 		"Secret": {read, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			_, err := e.Secret(ctx, c, ref, "A")
+			_, err := secrets.NewService(e).Secret(ctx, c, ref, "A")
 			return err
 		}},
 		"DeleteSecret": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
-			return e.DeleteSecret(ctx, c, ref, "A")
+			return secrets.NewService(e).DeleteSecret(ctx, c, ref, "A")
 		}},
 		"Start": {write, func(ctx context.Context, e *engine.Engine, c access.Caller, ref string) error {
 			_, err := e.Start(ctx, c, ref)
@@ -271,17 +271,17 @@ func TestEveryVerb(t *testing.T) {
 		}
 	})
 	t.Run("Images/NeedTheirScopes", func(t *testing.T) {
-		_, err := h.engine.Images(t.Context(), nobody)
+		_, err := h.images().Images(t.Context(), nobody)
 		wantCode(t, err, fault.Denied)
-		_, err = h.engine.BuildImage(t.Context(), alice, "python")
+		_, err = h.images().BuildImage(t.Context(), alice, "python")
 		wantCode(t, err, fault.Denied)
-		_, err = h.engine.PullImage(t.Context(), alice, "debian")
+		_, err = h.images().PullImage(t.Context(), alice, "debian")
 		wantCode(t, err, fault.Denied)
-		_, err = h.engine.ImportImages(t.Context(), alice, nil, "")
+		_, err = h.images().ImportImages(t.Context(), alice, nil, "")
 		wantCode(t, err, fault.Denied)
-		_, err = h.engine.PullImage(t.Context(), chief, "debian") // the test's images are no store
+		_, err = h.images().PullImage(t.Context(), chief, "debian") // the test's images are no store
 		wantCode(t, err, fault.Unsupported)
-		st, err := h.engine.BuildImage(t.Context(), chief, "")
+		st, err := h.images().BuildImage(t.Context(), chief, "")
 		if err != nil || st.Name != "python" {
 			t.Errorf("got %+v, %v", st, err)
 		}

@@ -147,11 +147,11 @@ func TestBoundSecretsFollowTheSandbox(t *testing.T) {
 	}
 	w.got(t, "Bearer its own")
 
-	if err := h.engine.DeleteSecret(t.Context(), chief, "net", "KEY"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), chief, "net", "KEY"); err != nil {
 		t.Fatal(err)
 	}
 	last := w.got(t, "Bearer of the project, changed")
-	if err := h.engine.DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
 		t.Fatal(err)
 	}
 	if !isCut(last) {
@@ -271,7 +271,7 @@ func TestHeadersOfHostsFollowThePolicy(t *testing.T) {
 	if got, err := w.last(t).sends(""); got != "Bearer of the projectother" || err != nil {
 		t.Errorf("started again: %q, %v", got, err)
 	}
-	if err := h.engine.DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), chief, "", "KEY"); err != nil {
 		t.Fatal(err)
 	}
 	last := brings("other")

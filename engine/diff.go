@@ -11,26 +11,19 @@ import (
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/snapshot"
-	"sandpit.dev/fault"
-	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
-// Bounds of a comparison.
-const (
-	DefaultDiff = 1000  // entries of a request that names no limit
-	MaxDiff     = 10000 // entries
+// What a comparison is of, and its bounds; see package snapshot.
+type DiffRequest = snapshot.DiffRequest
 
-	diffBound = 10 * time.Minute
+const (
+	DefaultDiff = snapshot.DefaultDiff
+	MaxDiff     = snapshot.MaxDiff
 )
 
-// DiffRequest names two points in time: a snapshot, as for Rollback, "base" (the
-// image) or "now".
-type DiffRequest struct {
-	From  string // empty: "base"
-	To    string // empty: "now"
-	Limit int    // entries; at most MaxDiff, zero: DefaultDiff
-}
+// diffBound bounds a comparison.
+const diffBound = 10 * time.Minute
 
 // Diff returns what changed in a sandbox's disk on the way from one point to another,
 // by absolute path; of more than the limit it gives the first, and how many there are.
@@ -40,17 +33,8 @@ func (e *Engine) Diff(ctx context.Context, c access.Caller, ref string, r DiffRe
 		return sandbox.Changes{}, err
 	}
 	defer e.group.Leave()
-	if r.Limit < 0 || r.Limit > MaxDiff {
-		return sandbox.Changes{}, fault.InvalidField("limit", "%d is outside 0 to %d (0: %d)", r.Limit, MaxDiff, DefaultDiff)
-	}
-	if r.Limit == 0 {
-		r.Limit = DefaultDiff
-	}
-	if r.From == "" {
-		r.From = pointBase
-	}
-	if r.To == "" {
-		r.To = pointNow
+	if err := r.Check(); err != nil {
+		return sandbox.Changes{}, err
 	}
 	b, err := e.find(ctx, c, ref)
 	if err != nil {
@@ -84,42 +68,10 @@ func (e *Engine) diff(ctx context.Context, b held, r DiffRequest) (sandbox.Chang
 	if s == nil {
 		return sandbox.Changes{}, core.NoSandbox(string(b.id))
 	}
-	d, err := e.snapshots.Driver(s.Runtime)
-	if err != nil {
-		return sandbox.Changes{}, err
+	if r.From == snapshot.PointNow || r.To == snapshot.PointNow {
+		if err := archived.Refuse(s, "compared with"); err != nil {
+			return sandbox.Changes{}, err
+		}
 	}
-	img, err := e.imageKept(s.Image, s.ImageDigest)
-	if err != nil {
-		return sandbox.Changes{}, err
-	}
-	from, release, err := e.point(ctx, s, r.From)
-	if err != nil {
-		return sandbox.Changes{}, err
-	}
-	defer release()
-	to, release, err := e.point(ctx, s, r.To)
-	if err != nil {
-		return sandbox.Changes{}, err
-	}
-	defer release()
-	return d.Diff(ctx, core.Spec(s, img).Image, from, to, r.Limit)
-}
-
-// point is a point in time as the driver names it, held until released.
-func (e *Engine) point(ctx context.Context, s *sandbox.Sandbox, ref string) (runtime.Point, func(), error) {
-	switch ref {
-	case pointNow:
-		return runtime.Point{Instance: s.ID}, func() {}, archived.Refuse(s, "compared with")
-	case pointBase, pointFresh:
-		return runtime.Point{}, func() {}, nil
-	}
-	snap, release, err := e.snapshots.Hold(ctx, s.Project, string(s.ID), ref)
-	if err != nil {
-		return runtime.Point{}, nil, err
-	}
-	if err := snapshot.Fits(s, snap); err != nil {
-		release()
-		return runtime.Point{}, nil, err
-	}
-	return runtime.Point{Snapshot: snap.ID}, release, nil
+	return e.snapshots.Diff(ctx, s, r)
 }

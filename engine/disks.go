@@ -96,3 +96,15 @@ func (e *Engine) imageOf(ctx context.Context, c access.Caller, entry image.Entry
 	}
 	return img, err
 }
+
+// mayBuild refuses a caller who is no administrator an image that only those have built.
+func (e *Engine) mayBuild(ctx context.Context, c access.Caller, entry image.Entry) error {
+	if !entry.ByAdmin || c.May(access.Admin) {
+		return nil
+	}
+	if _, err := e.images.Find(ctx, entry.Name); !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return fault.New(fault.NotFound, "the image %q is not built on this server, and only an administrator has it built", entry.Name).
+		WithRemedy("ask one to run: sandpit image build %s; or use another image", entry.Name)
+}

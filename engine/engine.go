@@ -71,6 +71,9 @@ type Options struct {
 // Defaults are what a request that leaves a field out gets.
 type Defaults = defaults.Defaults
 
+// Images is what the engine needs of the images.
+type Images = core.Images
+
 // Engine is the verbs over one store. All its methods are safe for concurrent
 // use, and answer fault.Unavailable unless Run is at work and Ready.
 type Engine struct {

@@ -108,9 +108,9 @@ func (r *ForkRequest) check() error {
 		}
 	}
 	switch r.From {
-	case pointNow:
+	case snapshot.PointNow:
 		r.From = ""
-	case pointBase, pointFresh:
+	case snapshot.PointBase, snapshot.PointFresh:
 		k.Bad("from", "%q is the image: create a sandbox of it instead", r.From)
 	}
 	k.Metadata("metadata", r.Metadata)

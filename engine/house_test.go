@@ -15,7 +15,10 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/ports"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
@@ -289,3 +292,8 @@ func (c catalogue) List(ctx context.Context) ([]image.Status, error) {
 	img, err := c.Ensure(ctx, "python")
 	return []image.Status{{Entry: image.Entry{Name: "python"}, Default: true, Allowed: true, State: image.Ready, Image: img}}, err
 }
+
+// The nouns that have packages of their own above the engine.
+func (h *house) secrets() *secrets.Service { return secrets.NewService(h.engine) }
+func (h *house) volumes() *volume.Service  { return volume.NewService(h.engine) }
+func (h *house) images() *images.Catalogue { return images.NewCatalogue(h.engine) }

@@ -112,7 +112,7 @@ func TestJanitor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		vol, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "data"})
+		vol, err := h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "data"})
 		if err != nil {
 			t.Fatal(err)
 		}

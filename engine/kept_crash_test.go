@@ -62,7 +62,7 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 			err = e.Recorded(ctx)
 		}
 	case "delete of a volume":
-		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
+		_, err = volume.NewService(e).CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "checkpoint":
 		_, err = e.Update(ctx, alice, "box", update.Patch{Checkpoints: after(sandbox.CheckpointsCommand)})
 	}
@@ -96,9 +96,9 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 			select {} // its snapshots go behind the answer
 		}
 	case "volume":
-		_, err = e.CreateVolume(ctx, alice, volume.Request{Name: "v"})
+		_, err = volume.NewService(e).CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "delete of a volume":
-		err = e.DeleteVolume(ctx, alice, "v")
+		err = volume.NewService(e).DeleteVolume(ctx, alice, "v")
 	case "checkpoint":
 		err = run("echo three > file")
 	}

@@ -62,11 +62,11 @@ func TestWhateverFailsOfWhatIsKept(t *testing.T) {
 			return err
 		}},
 		"volume": {[]string{"create volume", "remove volume"}, func(ctx context.Context, h *house) error {
-			_, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"})
+			_, err := h.volumes().CreateVolume(ctx, alice, volume.Request{Name: "v"})
 			return err
 		}},
 		"delete of a volume": {[]string{"remove volume"}, func(ctx context.Context, h *house) error {
-			return h.engine.DeleteVolume(ctx, alice, "old")
+			return h.volumes().DeleteVolume(ctx, alice, "old")
 		}},
 	}
 	for _, name := range slices.Sorted(maps.Keys(verbs)) {

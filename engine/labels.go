@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/redact"
@@ -39,3 +40,45 @@ func (e *Engine) openSecrets(id sandbox.ID) *secrets.Entry {
 	}
 	return nil
 }
+
+// SecretsChanged has all that runs take a change of secrets that was committed with its event: of a sandbox, or with an
+// empty id of a project.
+func (e *Engine) SecretsChanged(ctx context.Context, project string, of sandbox.ID, ev *sandbox.Event) {
+	if of == "" {
+		e.secrets.InvalidateProject(project)
+	} else if own := e.openSecrets(of); own != nil {
+		own.Invalidate()
+	}
+	e.bindAll(ctx, project, of)
+	e.core.Metrics.Happened([]*sandbox.Event{ev})
+}
+
+// bindAll binds them anew for each running sandbox that a change of secrets concerns: one, or "" for
+// all of the project.
+func (e *Engine) bindAll(ctx context.Context, project string, of sandbox.ID) {
+	var all []*entry
+	e.mu.Lock()
+	for id, b := range e.entries {
+		if s := b.record.Load(); s != nil && s.Project == project && (of == "" || id == of) {
+			b.refs++
+			all = append(all, b)
+		}
+	}
+	e.mu.Unlock()
+	var work sync.WaitGroup
+	slots := make(chan struct{}, bindAtOnce)
+	for _, b := range all {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			defer e.release(b)
+			if l := b.standing(); l != nil {
+				l.gate.Bind(ctx)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// bindAtOnce is how many sandboxes bindAll works on at a time.
+const bindAtOnce = 16

@@ -59,7 +59,7 @@ func TestSecretsAreMaskedWhereverTheyAreWritten(t *testing.T) {
 		h.restart(keys)
 	}
 	// What was set later holds for what runs already.
-	if _, err := h.engine.SetSecret(t.Context(), alice, "box", secrets.Request{Name: "LATER", Value: "later-value"}); err != nil {
+	if _, err := h.secrets().SetSecret(t.Context(), alice, "box", secrets.Request{Name: "LATER", Value: "later-value"}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: `echo "$TOKEN later-value"`}, nil)

@@ -126,9 +126,9 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			func() error { return h.files.RemoveFile(ctx, alice, "box", "dirs/"+v, sandbox.RemoveFileOptions{}) },
 			func() error { _, err := h.engine.Get(ctx, alice, v); return err },
 			func() error { _, _, err := h.engine.Create(ctx, alice, engine.CreateRequest{Image: v}); return err },
-			func() error { return h.engine.DeleteSecret(ctx, chief, "", v) },
+			func() error { return h.secrets().DeleteSecret(ctx, chief, "", v) },
 			func() error {
-				_, err := h.engine.SetSecret(ctx, chief, "", secrets.Request{Name: v, Value: v})
+				_, err := h.secrets().SetSecret(ctx, chief, "", secrets.Request{Name: v, Value: v})
 				return err
 			},
 		} {
@@ -149,7 +149,7 @@ func TestTheValueOfASecretIsNowhere(t *testing.T) {
 			"fork":           first(h.engine.Fork(ctx, alice, "box", engine.ForkRequest{Metadata: map[string]string{"note": v}})),
 			"snapshot":       first(h.engine.CreateSnapshot(ctx, alice, "box", engine.SnapshotRequest{Name: v})),
 			"import":         first(h.engine.ImportSnapshot(ctx, alice, strings.NewReader(""), engine.ImportRequest{Name: v})),
-			"volume":         first(h.engine.CreateVolume(ctx, alice, volume.Request{Name: v})),
+			"volume":         first(h.volumes().CreateVolume(ctx, alice, volume.Request{Name: v})),
 			"shell":          first(h.code.CreateShell(ctx, alice, "box", code.ShellRequest{Name: v})),
 			"shell in a run": first(h.code.ShellExec(ctx, alice, "box", v, engine.ExecRequest{Shell: "true"}, nil)),
 			"run":            h.engine.CheckRecord(ctx, "default", s.ID, map[string][]string{"commands[0]": {"echo " + v}}),

@@ -5,10 +5,15 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/check"
+	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/prewarm"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/sandbox"
 )
 
@@ -29,6 +34,34 @@ func (e *Engine) Enter(ctx context.Context, c access.Caller, scope access.Scope)
 // Go runs fn in a goroutine that Run waits for. Its context ends with the engine. The caller is
 // in a verb that it has entered, in such a goroutine, or called by Run.
 func (e *Engine) Go(fn func(context.Context)) { e.group.Spawn(fn) }
+
+// Work runs do to its end, whatever becomes of the caller, who is in a verb that it has entered: on ctx's end Work returns
+// ctx's error at once, and do goes on until bound.
+func (e *Engine) Work(ctx context.Context, bound time.Duration, do func(context.Context) error) error {
+	return e.work(ctx, bound, do, nil)
+}
+
+// Hold finds the sandbox that ref names for a caller, who is in a verb that it has entered. It stays in memory until
+// release, which is called once.
+func (e *Engine) Hold(ctx context.Context, c access.Caller, ref string) (id sandbox.ID, release func(), err error) {
+	b, err := e.find(ctx, c, ref)
+	if err != nil {
+		return "", nil, err
+	}
+	return b.id, func() { e.release(b) }, nil
+}
+
+// Secrets returns what has the secrets open.
+func (e *Engine) Secrets() *secrets.Cache { return e.secrets }
+
+// Volumes returns what keeps the volumes.
+func (e *Engine) Volumes() *volume.Keeper { return e.volumes }
+
+// ImageStore returns the images.
+func (e *Engine) ImageStore() core.Images { return e.images }
+
+// Pools returns what is made ahead of creates.
+func (e *Engine) Pools() *prewarm.Pools { return e.pools }
 
 // Connect takes a sandbox into use, as a command does, and returns the client of its agent. It
 // starts the sandbox where a command would. what is the use in a word for people. release ends

@@ -112,7 +112,7 @@ func TestPool(t *testing.T) {
 		h.create(engine.CreateRequest{Key: "origin"})
 		h.filled(1)
 		snapshot := string(h.snapshot("origin", "").ID)
-		if _, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"}); err != nil {
+		if _, err := h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "v"}); err != nil {
 			t.Fatal(err)
 		}
 		waits := h.instances()

@@ -141,7 +141,7 @@ func TestNamesOfProcesses(t *testing.T) {
 		}
 	})
 	t.Run("HaveNoValueOfASecret", func(t *testing.T) {
-		if _, err := h.engine.SetSecret(t.Context(), alice, "box", secrets.Request{Name: "TOKEN", Value: "hunter22hunter22"}); err != nil {
+		if _, err := h.secrets().SetSecret(t.Context(), alice, "box", secrets.Request{Name: "TOKEN", Value: "hunter22hunter22"}); err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range []process.Mark{{Name: "x hunter22hunter22"}, {Labels: map[string]string{"a": "hunter22hunter22"}}, {Labels: map[string]string{"hunter22hunter22": ""}}} {

@@ -220,7 +220,7 @@ func TestWhatCannotBePromoted(t *testing.T) {
 		"TwoOfOneName":     {alice, "fork", "", func(h *house) { h.snapshot("fork", "x"); h.snapshot("box", "x") }, fault.Exists},
 		"OtherVolumes": {alice, "fork", "", func(h *house) {
 			ctx := h.t.Context()
-			if _, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"}); err != nil {
+			if _, err := h.volumes().CreateVolume(ctx, alice, volume.Request{Name: "v"}); err != nil {
 				h.t.Fatal(err)
 			}
 			if _, err := h.engine.Stop(ctx, alice, "box"); err != nil {
@@ -265,7 +265,7 @@ func TestWhatCannotBePromoted(t *testing.T) {
 func TestPromoteTakesTheVolumes(t *testing.T) {
 	h, _, _ := openForked(t)
 	ctx := t.Context()
-	if _, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"}); err != nil {
+	if _, err := h.volumes().CreateVolume(ctx, alice, volume.Request{Name: "v"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{"box", "fork"} {
@@ -279,7 +279,7 @@ func TestPromoteTakesTheVolumes(t *testing.T) {
 	if s := h.promote("fork"); len(s.Mounts) != 1 || s.Mounts[0].Name != "v" {
 		t.Errorf("got %+v", s.Mounts)
 	}
-	if err := h.engine.DeleteVolume(ctx, alice, "v"); !fault.Is(err, fault.Conflict) {
+	if err := h.volumes().DeleteVolume(ctx, alice, "v"); !fault.Is(err, fault.Conflict) {
 		t.Errorf("deleting a volume that the fork mounts: %v", err)
 	}
 }

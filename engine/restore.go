@@ -22,13 +22,6 @@ import (
 // common copies the snapshot.
 const restoreBound = 10 * time.Minute
 
-// Points in time that are no snapshots, as callers write them.
-const (
-	pointNow   = "now"   // the disk as it is
-	pointBase  = "base"  // the image: nothing was changed
-	pointFresh = "fresh" // the same, to go back to
-)
-
 // Rollback makes the disk of a sandbox what it was in a snapshot: one of its own by
 // name, any of the project's by id, or "base", its image. Its processes end with the
 // cause restore; id, key, limits, variables and volumes stay. It runs after as it
@@ -41,9 +34,9 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 	}
 	switch to {
 	case "":
-		return nil, fault.InvalidField("to", "is empty; name a snapshot, or %q", pointBase)
-	case pointNow:
-		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", pointNow, pointBase)
+		return nil, fault.InvalidField("to", "is empty; name a snapshot, or %q", snapshot.PointBase)
+	case snapshot.PointNow:
+		return nil, fault.InvalidField("to", "%q is where it is already; name a snapshot, or %q", snapshot.PointNow, snapshot.PointBase)
 	}
 	return e.verb(ctx, c, ref, restoreBound, e.takeToStop, func(ctx context.Context, b held) error {
 		if err := e.core.Store.Room(); err != nil {
@@ -56,7 +49,7 @@ func (e *Engine) Rollback(ctx context.Context, c access.Caller, ref, to string) 
 // Reset is Rollback to the image: the sandbox is as one just made, and keeps id, key and all
 // that its record says.
 func (e *Engine) Reset(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
-	return e.Rollback(ctx, c, ref, pointFresh)
+	return e.Rollback(ctx, c, ref, snapshot.PointFresh)
 }
 
 // exchange is a rollback that is under way.
@@ -89,7 +82,7 @@ func (e *Engine) rollback(ctx context.Context, b held, who core.Actor, to string
 	}
 	x := &exchange{e: e, b: b, who: who, before: s, img: img}
 	x.what = who.Did("made fresh")
-	if to != pointBase && to != pointFresh {
+	if to != snapshot.PointBase && to != snapshot.PointFresh {
 		snap, release, err := e.snapshots.Hold(ctx, s.Project, string(s.ID), to)
 		if err != nil {
 			return err

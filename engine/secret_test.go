@@ -26,7 +26,7 @@ import (
 // secret sets one that has to be taken: of a sandbox, or of alice's project.
 func (h *house) secret(ref string, r secrets.Request) {
 	h.t.Helper()
-	if _, err := h.engine.SetSecret(h.t.Context(), chief, ref, r); err != nil {
+	if _, err := h.secrets().SetSecret(h.t.Context(), chief, ref, r); err != nil {
 		h.t.Fatalf("SetSecret %s: %v", r.Name, err)
 	}
 }
@@ -54,7 +54,7 @@ func (h *house) file(ref, path string) string {
 
 func (h *house) secretNames(c access.Caller, ref string) string {
 	h.t.Helper()
-	all, err := h.engine.Secrets(h.t.Context(), c, ref)
+	all, err := h.secrets().Secrets(h.t.Context(), c, ref)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -112,19 +112,19 @@ func TestSecretsAreVariablesOfWhatBeginsFromThenOn(t *testing.T) {
 	if err != nil || string(res.Stdout) != "the command's own wins" {
 		t.Errorf("with variables of its own: %q, %v", res.Stdout, err)
 	}
-	if err := h.engine.DeleteSecret(t.Context(), alice, "box", "TOKEN"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), alice, "box", "TOKEN"); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.variable("box", "TOKEN"); got != "of the project" {
 		t.Errorf("after the delete of the sandbox's own: %q", got)
 	}
-	if err := h.engine.DeleteSecret(t.Context(), chief, "", "TOKEN"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), chief, "", "TOKEN"); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.variable(string(s.ID), "TOKEN"); got != "unset" {
 		t.Errorf("after both deletes: %q", got)
 	}
-	wantCode(t, h.engine.DeleteSecret(t.Context(), chief, "", "TOKEN"), fault.NotFound)
+	wantCode(t, h.secrets().DeleteSecret(t.Context(), chief, "", "TOKEN"), fault.NotFound)
 }
 
 func TestEveryWayToRunHasSecretsAndMasksThem(t *testing.T) {
@@ -214,7 +214,7 @@ func TestSecretsOfASandboxComeWithItGoWithForksAndEndWithIt(t *testing.T) {
 			t.Errorf("in a fork they are %q and %q", a, b)
 		}
 	}
-	if err := h.engine.DeleteSecret(t.Context(), alice, string(forks[0].ID), "MINE"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), alice, string(forks[0].ID), "MINE"); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.variable("box", "MINE"); got != "a value of mine" {
@@ -285,14 +285,14 @@ func TestWhoMayDoWhatWithSecrets(t *testing.T) {
 		"a sandbox's of another project":   {mary, string(s.ID), fault.NotFound},
 		"one of no sandbox":                {alice, "none", fault.NotFound},
 	} {
-		_, err := h.engine.SetSecret(t.Context(), c.who, c.ref, r)
+		_, err := h.secrets().SetSecret(t.Context(), c.who, c.ref, r)
 		if got := fault.Of(err); got != c.want {
 			t.Errorf("set %s: %v, want %q", name, err, c.want)
 		}
 		if c.want == "" {
 			continue
 		}
-		if got := fault.Of(h.engine.DeleteSecret(t.Context(), c.who, c.ref, "TOKEN")); got != c.want {
+		if got := fault.Of(h.secrets().DeleteSecret(t.Context(), c.who, c.ref, "TOKEN")); got != c.want {
 			t.Errorf("delete %s: %q, want %q", name, got, c.want)
 		}
 	}
@@ -305,10 +305,10 @@ func TestWhoMayDoWhatWithSecrets(t *testing.T) {
 	if got := h.secretNames(mary, ""); got != "" {
 		t.Errorf("of another project: %q", got)
 	}
-	if _, err := h.engine.Secrets(t.Context(), mary, string(s.ID)); !fault.Is(err, fault.NotFound) {
+	if _, err := h.secrets().Secrets(t.Context(), mary, string(s.ID)); !fault.Is(err, fault.NotFound) {
 		t.Errorf("another project's sandbox: %v", err)
 	}
-	if _, err := h.engine.SetSecret(t.Context(), mary, "", r); err != nil {
+	if _, err := h.secrets().SetSecret(t.Context(), mary, "", r); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.variable("box", "TOKEN"); got != "a good value" {
@@ -318,7 +318,7 @@ func TestWhoMayDoWhatWithSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := h.engine.DeleteSecret(t.Context(), mary, "", "TOKEN"); err != nil {
+	if err := h.secrets().DeleteSecret(t.Context(), mary, "", "TOKEN"); err != nil {
 		t.Fatal(err)
 	}
 	res, err := h.engine.Exec(t.Context(), mary, string(other.ID), engine.ExecRequest{Shell: `echo "${TOKEN-unset}"`}, nil)
@@ -334,7 +334,7 @@ func TestThereIsABoundToSecrets(t *testing.T) {
 		for i := range sandbox.MaxSecrets {
 			h.secret(ref, secrets.Request{Name: fmt.Sprintf("S%d", i), Value: "a value"})
 		}
-		_, err := h.engine.SetSecret(t.Context(), chief, ref, secrets.Request{Name: "MORE", Value: "a value"})
+		_, err := h.secrets().SetSecret(t.Context(), chief, ref, secrets.Request{Name: "MORE", Value: "a value"})
 		wantCode(t, err, fault.Exhausted)
 		h.secret(ref, secrets.Request{Name: "S0", Value: "another value"})
 	}

@@ -475,14 +475,14 @@ func TestWhatNoRecordMentions(t *testing.T) {
 	h := open(t, t.TempDir())
 	s := h.create(engine.CreateRequest{Key: "box"})
 	snap := h.snapshot("box", "x")
-	vol, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
+	vol, err := h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := h.engine.DeleteSnapshot(t.Context(), alice, "box", "x"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.engine.DeleteVolume(t.Context(), alice, "v"); err != nil {
+	if err := h.volumes().DeleteVolume(t.Context(), alice, "v"); err != nil {
 		t.Fatal(err)
 	}
 	h.end()

@@ -209,11 +209,11 @@ func TestTheDiskOfTheRecordsIsFull(t *testing.T) {
 			return err
 		},
 		"volume": func(ctx context.Context) error {
-			_, err := h.engine.CreateVolume(ctx, alice, volume.Request{Name: "v"})
+			_, err := h.volumes().CreateVolume(ctx, alice, volume.Request{Name: "v"})
 			return err
 		},
 		"secret": func(ctx context.Context) error {
-			_, err := h.engine.SetSecret(ctx, alice, "kept", secrets.Request{Name: "S", Value: "vvvvvvvvvv"})
+			_, err := h.secrets().SetSecret(ctx, alice, "kept", secrets.Request{Name: "S", Value: "vvvvvvvvvv"})
 			return err
 		},
 		"preview": func(ctx context.Context) error {

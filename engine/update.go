@@ -6,6 +6,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,4 +200,21 @@ func (e *Engine) resize(ctx context.Context, b held, l *session, limits sandbox.
 	s := b.record.Load()
 	return fault.New(fault.State, "the limits of the sandbox %s, which is %s, can change only while it is stopped (%s)", s.Ref(), s.State, why).
 		WithRemedy("stop it (stop %s), change them, and start it again", s.Ref())
+}
+
+// patchMounts finds out what a patch makes of a sandbox's mounts.
+func (e *Engine) patchMounts(ctx context.Context, s *sandbox.Sandbox, p *update.Patch) error {
+	if p.Mounts == nil {
+		return nil
+	}
+	mounts, err := e.volumes.Mounts(ctx, s.Project, s.Runtime, *p.Mounts)
+	if err != nil || slices.Equal(mounts, s.Mounts) {
+		return err
+	}
+	if s.State != sandbox.Stopped {
+		return fault.New(fault.State, "mounts can change only while the sandbox is stopped; %s is %s", s.Ref(), s.State).
+			WithRemedy("stop it (stop %s), change them, and start it again", s.Ref())
+	}
+	p.Volumes = &mounts
+	return nil
 }

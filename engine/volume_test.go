@@ -19,7 +19,7 @@ import (
 
 func (h *house) volume(name string) volume.Info {
 	h.t.Helper()
-	v, err := h.engine.CreateVolume(h.t.Context(), alice, volume.Request{Name: name})
+	v, err := h.volumes().CreateVolume(h.t.Context(), alice, volume.Request{Name: name})
 	if err != nil {
 		h.t.Fatalf("CreateVolume %s: %v", name, err)
 	}
@@ -50,7 +50,7 @@ func TestVolumes(t *testing.T) {
 		if got := h.reads("b", "data/file sub/file"); got != "hello\ndeep\n" {
 			t.Errorf("the other sees %q", got)
 		}
-		got, err := h.engine.Volume(t.Context(), alice, "data")
+		got, err := h.volumes().Volume(t.Context(), alice, "data")
 		users := []sandbox.ID{a.ID, b.ID}
 		slices.Sort(users)
 		if err != nil || got.UsedBytes < 6 || !slices.Equal(got.Users, users) {
@@ -90,19 +90,19 @@ func TestVolumes(t *testing.T) {
 		if _, err := h.engine.Stop(t.Context(), alice, "b"); err != nil {
 			t.Fatal(err)
 		}
-		err := h.engine.DeleteVolume(t.Context(), alice, "data")
+		err := h.volumes().DeleteVolume(t.Context(), alice, "data")
 		wantCode(t, err, fault.Conflict)
 		if m := fault.As(err).Message; !strings.Contains(m, "a") || !strings.Contains(m, "b") {
 			t.Errorf("message: %q", m)
 		}
 		h.remove("a")
-		wantCode(t, h.engine.DeleteVolume(t.Context(), alice, "data"), fault.Conflict)
+		wantCode(t, h.volumes().DeleteVolume(t.Context(), alice, "data"), fault.Conflict)
 		h.remove("b")
 		h.settledKept()
-		if got, err := h.engine.Volume(t.Context(), alice, "data"); err != nil || len(got.Users) != 0 {
+		if got, err := h.volumes().Volume(t.Context(), alice, "data"); err != nil || len(got.Users) != 0 {
 			t.Errorf("it went with its sandboxes: %+v, %v", got, err)
 		}
-		if err := h.engine.DeleteVolume(t.Context(), alice, string(v.ID)); err != nil {
+		if err := h.volumes().DeleteVolume(t.Context(), alice, string(v.ID)); err != nil {
 			t.Fatal(err)
 		}
 		h.keptWhole()
@@ -110,7 +110,7 @@ func TestVolumes(t *testing.T) {
 		if last := evs[len(evs)-1]; last.Type != sandbox.EventVolumeDeleted || last.ProcessID != string(v.ID) || last.Actor != "alice" || !strings.Contains(last.Detail, `"data"`) {
 			t.Errorf("the event: %+v", last)
 		}
-		wantCode(t, h.engine.DeleteVolume(t.Context(), alice, "data"), fault.NotFound)
+		wantCode(t, h.volumes().DeleteVolume(t.Context(), alice, "data"), fault.NotFound)
 	})
 }
 
@@ -118,12 +118,12 @@ func TestVolumeNames(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	b, a := h.volume("b"), h.volume("a")
-	_, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "a"})
+	_, err := h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "a"})
 	wantCode(t, err, fault.Exists)
-	if _, err := h.engine.CreateVolume(t.Context(), mary, volume.Request{Name: "a"}); err != nil {
+	if _, err := h.volumes().CreateVolume(t.Context(), mary, volume.Request{Name: "a"}); err != nil {
 		t.Errorf("in another project: %v", err)
 	}
-	all, err := h.engine.Volumes(t.Context(), alice)
+	all, err := h.volumes().Volumes(t.Context(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,21 +131,21 @@ func TestVolumeNames(t *testing.T) {
 	checktest.Equal(t, "ID", all[0].ID, a.ID)
 	checktest.Equal(t, "ID", all[1].ID, b.ID)
 	for _, ref := range []string{string(a.ID), "missing", "b", "", "/"} {
-		_, err := h.engine.Volume(t.Context(), mary, ref)
+		_, err := h.volumes().Volume(t.Context(), mary, ref)
 		wantCode(t, err, fault.NotFound)
-		wantCode(t, h.engine.DeleteVolume(t.Context(), mary, ref), fault.NotFound)
+		wantCode(t, h.volumes().DeleteVolume(t.Context(), mary, ref), fault.NotFound)
 	}
 	_, _, err = h.engine.Create(t.Context(), mary, engine.CreateRequest{Mounts: []volume.Mount{{Volume: string(a.ID), Path: "/mnt"}}})
 	wantCode(t, err, fault.NotFound)
 	for _, r := range []volume.Request{
 		{}, {Name: "a/b"}, {Name: string(sandbox.NewID())}, {Name: "x", SizeMB: -1}, {Name: "x", SizeMB: sandbox.MaxDiskMB + 1}, {Name: "x", Runtime: "vax"},
 	} {
-		_, err := h.engine.CreateVolume(t.Context(), alice, r)
+		_, err := h.volumes().CreateVolume(t.Context(), alice, r)
 		wantCode(t, err, fault.Invalid)
 	}
-	_, err = h.engine.CreateVolume(t.Context(), nobody, volume.Request{Name: "x"})
+	_, err = h.volumes().CreateVolume(t.Context(), nobody, volume.Request{Name: "x"})
 	wantCode(t, err, fault.Denied)
-	wantCode(t, h.engine.DeleteVolume(t.Context(), nobody, "a"), fault.Denied)
+	wantCode(t, h.volumes().DeleteVolume(t.Context(), nobody, "a"), fault.Denied)
 	h.keptWhole()
 }
 
@@ -228,12 +228,12 @@ func TestAVolumeThatIsMountedAndDeletedAtOnce(t *testing.T) {
 		wg.Go(func() {
 			made, _, createErr = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []volume.Mount{{Volume: "v", Path: "/mnt/v"}}})
 		})
-		wg.Go(func() { deleteErr = h.engine.DeleteVolume(t.Context(), alice, "v") })
+		wg.Go(func() { deleteErr = h.volumes().DeleteVolume(t.Context(), alice, "v") })
 		wg.Wait()
 		switch {
 		case createErr == nil && fault.Is(deleteErr, fault.Conflict):
 			h.remove(string(made.ID))
-			if err := h.engine.DeleteVolume(t.Context(), alice, "v"); err != nil {
+			if err := h.volumes().DeleteVolume(t.Context(), alice, "v"); err != nil {
 				t.Fatal(err)
 			}
 		case deleteErr == nil && fault.Is(createErr, fault.NotFound):
@@ -248,17 +248,17 @@ func TestAVolumeThatFails(t *testing.T) {
 	t.Parallel()
 	h := open(t, t.TempDir())
 	h.faulty.set(failing("create volume"), nil)
-	_, err := h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
+	_, err := h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	wantCode(t, err, fault.Unavailable)
 	h.faulty.set(nil, failing("create volume"))
-	_, err = h.engine.CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
+	_, err = h.volumes().CreateVolume(t.Context(), alice, volume.Request{Name: "v"})
 	wantCode(t, err, fault.Unavailable)
 	h.faulty.set(nil, nil)
 	h.keptWhole()
 	v := h.volume("v")
 	h.faulty.set(failing("remove volume"), nil)
-	wantCode(t, h.engine.DeleteVolume(t.Context(), alice, "v"), fault.Unavailable)
-	_, err = h.engine.Volume(t.Context(), alice, string(v.ID))
+	wantCode(t, h.volumes().DeleteVolume(t.Context(), alice, "v"), fault.Unavailable)
+	_, err = h.volumes().Volume(t.Context(), alice, string(v.ID))
 	wantCode(t, err, fault.NotFound)
 	_, _, err = h.engine.Create(t.Context(), alice, engine.CreateRequest{Mounts: []volume.Mount{{Volume: string(v.ID), Path: "/mnt/v"}}})
 	wantCode(t, err, fault.NotFound)
@@ -266,7 +266,7 @@ func TestAVolumeThatFails(t *testing.T) {
 	h.keptWhole()
 	v = h.volume("v")
 	h.faulty.set(failing("remove volume"), nil)
-	wantCode(t, h.engine.DeleteVolume(t.Context(), alice, "v"), fault.Unavailable)
+	wantCode(t, h.volumes().DeleteVolume(t.Context(), alice, "v"), fault.Unavailable)
 	h.faulty.set(nil, nil)
 	h.engine.Strike(t.Context(), v.ID)
 	h.keptWhole()

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/process"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -28,7 +29,7 @@ type Changes struct {
 }
 
 // Recorded returns those of the files that an event keeps.
-func (c Changes) Recorded() []sandbox.FileChange { return recorded(c.Files) }
+func (c Changes) Recorded() []sandbox.FileChange { return process.Recorded(c.Files) }
 
 // Track opens a window on the workspace, and if asked to on the artifacts, so that a caller need
 // not look through them after each command.
@@ -67,7 +68,7 @@ func (w Window) Close(ctx context.Context) Changes {
 		w.u.e.core.Log.Warn("which files a command changed cannot be told", "sandbox", w.u.b.id, "error", err)
 		return c
 	}
-	c.Files, c.Total, c.Complete = ofBytes(secrets.Changes(w.u.labels(), found.Files), answeredChanges), found.Total, found.Complete
+	c.Files, c.Total, c.Complete = process.Answered(secrets.Changes(w.u.labels(), found.Files)), found.Total, found.Complete
 	return c
 }
 
@@ -78,26 +79,4 @@ func leftAlone(ctx context.Context, w runtime.Window) bool {
 	}
 	changes, err := w.Close(ctx)
 	return err == nil && changes.Complete && changes.Total == 0
-}
-
-// A path may have 4 KiB, and a thousand changes four megabytes: lists of them have a bound in
-// bytes beside that of their number. How many there were is told beside them.
-const (
-	answeredChanges = 128 << 10 // bytes of paths in a command's result
-	recordedChanges = 16 << 10  // in its event
-)
-
-// ofBytes is the beginning of a list of changes whose paths have at most so many bytes.
-func ofBytes(changes []sandbox.FileChange, most int) []sandbox.FileChange {
-	for i := range changes {
-		if most -= len(changes[i].Path); most < 0 {
-			return changes[:i]
-		}
-	}
-	return changes
-}
-
-// recorded are the changes that an event keeps.
-func recorded(changes []sandbox.FileChange) []sandbox.FileChange {
-	return ofBytes(changes[:min(len(changes), sandbox.MaxEventChanges)], recordedChanges)
 }

@@ -20,7 +20,7 @@ func TestARunThatHasTheValueOfASecretIsRefused(t *testing.T) {
 	h := open(t, t.TempDir())
 	h.create(engine.CreateRequest{Key: "box"})
 	chief := access.Caller{Project: "default", Actor: "chief", Via: "rest", Scopes: []access.Scope{access.Admin}}
-	if _, err := h.engine.SetSecret(t.Context(), chief, "", secrets.Request{Name: "TOKEN", Value: "value-4711"}); err != nil {
+	if _, err := secrets.NewService(h.engine).SetSecret(t.Context(), chief, "", secrets.Request{Name: "TOKEN", Value: "value-4711"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]runs.Request{

@@ -105,7 +105,10 @@ func TestWithoutAGuardNobodyIsServed(t *testing.T) {
 
 // broken is an engine whose every method panics, but for the list of images: a session reads
 // it as it begins.
-type broken struct{ service.Engine }
+type broken struct {
+	service.Engine
+	allImages
+}
 
 func (broken) Images(context.Context, access.Caller) ([]image.Status, error) { return nil, nil }
 

@@ -163,8 +163,15 @@ func serve(t testing.TB, e service.Engine, inside service.Files, r service.Runs,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return serveWith(t, mcp.Options{Services: service.Of(e, inside, portsOf(e), c, r, deskOf(e), skillsOf(e)), Version: "test", Groups: groups, Files: files, Previews: previews{}})
+	services := service.Of(e, inside, portsOf(e), c, r, deskOf(e), skillsOf(e))
+	if own, ok := e.(service.Images); ok { // a test's own
+		services.Images = own
+	}
+	return serveWith(t, mcp.Options{Services: services, Version: "test", Groups: groups, Files: files, Previews: previews{}})
 }
+
+// allImages is service.Images under a name that is not that of one of its methods.
+type allImages = service.Images
 
 // serveWith serves a handler with these options, and the guard's callers.
 func serveWith(t testing.TB, o mcp.Options) (_ *mcp.Handler, url string) {

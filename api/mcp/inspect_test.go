@@ -215,7 +215,7 @@ func TestListSecrets(t *testing.T) {
 	for ref, r := range map[string]secrets.Request{
 		"": {Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}, "box": {Name: "PASSWORD", Value: value},
 	} {
-		if _, err := h.engine.SetSecret(t.Context(), admin, ref, r); err != nil {
+		if _, err := secrets.NewService(h.engine).SetSecret(t.Context(), admin, ref, r); err != nil {
 			t.Fatal(err)
 		}
 	}

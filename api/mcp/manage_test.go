@@ -276,6 +276,7 @@ func TestTerminals(t *testing.T) {
 // factory is an engine whose images take a while.
 type factory struct {
 	service.Engine
+	allImages
 	status image.Status
 	built  chan struct{}
 }

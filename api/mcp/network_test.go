@@ -243,7 +243,7 @@ func TestAnswersNameSecretsAndNeverTellTheirValues(t *testing.T) {
 		{"", secrets.Request{Name: "API_KEY", Value: value, Hosts: []string{"api.example"}}},
 		{"box", secrets.Request{Name: "PASSWORD", Value: value}},
 	} {
-		if _, err := h.engine.SetSecret(t.Context(), admin, one.ref, one.r); err != nil {
+		if _, err := secrets.NewService(h.engine).SetSecret(t.Context(), admin, one.ref, one.r); err != nil {
 			t.Fatal(err)
 		}
 	}

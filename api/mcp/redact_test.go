@@ -21,7 +21,7 @@ func TestAnswersAreMaskedAsTheTableSays(t *testing.T) {
 	s := h.alice()
 	ok(t, s, "create_sandbox", arguments{"name": "box"})
 	for i, v := range redacttest.Values(redact.Output) {
-		if _, err := h.engine.SetSecret(t.Context(), callers["t-alice"], "box", secrets.Request{Name: fmt.Sprintf("S%d", i), Value: v}); err != nil {
+		if _, err := secrets.NewService(h.engine).SetSecret(t.Context(), callers["t-alice"], "box", secrets.Request{Name: fmt.Sprintf("S%d", i), Value: v}); err != nil {
 			t.Fatal(err)
 		}
 	}

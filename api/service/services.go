@@ -4,6 +4,9 @@
 package service
 
 import (
+	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/secrets"
+	"sandpit.dev/engine/volume"
 	"sandpit.dev/git"
 	"sandpit.dev/sandbox"
 )
@@ -52,19 +55,20 @@ func (s *Services) SizeTable() sandbox.Sizes {
 	return s.Sizes
 }
 
-// Engine is what implements every noun but those that have a package of their own;
-// *engine.Engine does.
+// Engine is what implements every noun but those that have a package of their own, and
+// what the small ones of these are made of; *engine.Engine does.
 type Engine interface {
 	Sandboxes
 	Snapshots
-	Volumes
-	Secrets
 	Commands
 	Processes
 	Networks
 	Activity
-	Images
 	Server
+
+	secrets.Engine
+	volume.Engine
+	images.Source
 }
 
 // Sessions is what runs code and has shells; *code.Service does.
@@ -75,11 +79,12 @@ type Sessions interface {
 
 // Of returns the services of an engine and of what is built on it.
 func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Services {
+	catalogue := images.NewCatalogue(e)
 	return Services{
 		Sandboxes: e,
 		Snapshots: e,
-		Volumes:   e,
-		Secrets:   e,
+		Volumes:   volume.NewService(e),
+		Secrets:   secrets.NewService(e),
 		Commands:  e,
 		Processes: e,
 		Shells:    c,
@@ -90,10 +95,10 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Se
 		Networks:  e,
 		Requests:  q,
 		Activity:  e,
-		Images:    e,
+		Images:    catalogue,
 		Skills:    k,
 		Git:       git.New(e, f),
-		Versions:  &Versions{images: e},
+		Versions:  &Versions{images: catalogue},
 		Server:    e,
 	}
 }

@@ -127,9 +127,9 @@ func TestEachChangeOfARecordIsTold(t *testing.T) {
 	must(t, err)
 	_, err = h.Engine.CreateSnapshot(ctx, alice, "work", engine.SnapshotRequest{Name: "first"})
 	must(t, err)
-	_, err = h.Engine.CreateVolume(ctx, alice, volume.Request{Name: "data"})
+	_, err = volume.NewService(h.Engine).CreateVolume(ctx, alice, volume.Request{Name: "data"})
 	must(t, err)
-	must(t, h.Engine.DeleteVolume(ctx, alice, "data"))
+	must(t, volume.NewService(h.Engine).DeleteVolume(ctx, alice, "data"))
 	must(t, h.Engine.Delete(ctx, alice, "work"))
 	want := []string{
 		"sandbox.created work creating by alice",

@@ -137,7 +137,7 @@ func TestTheTextOfACommandIsMasked(t *testing.T) {
 	ctx, _ := tracer.Begin(t.Context(), "request", "", "")
 	_, _, err := s.Engine.Create(ctx, alice, engine.CreateRequest{Key: "work"})
 	must(t, err)
-	_, err = s.Engine.SetSecret(ctx, alice, "work", secrets.Request{Name: "KEY", Value: "value-of-a-secret"})
+	_, err = secrets.NewService(s.Engine).SetSecret(ctx, alice, "work", secrets.Request{Name: "KEY", Value: "value-of-a-secret"})
 	must(t, err)
 	_, err = s.Engine.Exec(ctx, alice, "work", engine.ExecRequest{Shell: "echo value-of-a-secret and more"}, nil)
 	must(t, err)
