@@ -7,7 +7,7 @@
 // commits an event, the row that tells of it, so that neither is there without the other. A command's row is that of its
 // end; one that goes on for longer than a second has another that says so. Calls that leave no event, those that only
 // read and those that are refused, are added behind their answer, many in one transaction. Heads are signed
-// within a second of a row.
+// within a second of a row, and that of the first row in its transaction.
 package recorder
 
 import (
@@ -84,10 +84,8 @@ const (
 	patience   = 5 * time.Second
 	batch      = 256 // records in one transaction
 	// tellAfter is after how long a command is told of that has not ended; heads are signed at the same beat.
-	tellAfter = time.Second
-	maxBegun  = 10_000
-	// unsigned is for how long there may be rows before the first head, if the first server ended at once.
-	unsigned   = 10 * time.Second
+	tellAfter  = time.Second
+	maxBegun   = 10_000
 	flushBound = 10 * time.Second
 )
 
@@ -160,7 +158,7 @@ func (r *Recorder) take(ctx context.Context) error {
 				rows = rows[1:]
 			}
 			last = head
-		} else if rows[len(rows)-1].At.Sub(rows[0].At) > unsigned {
+		} else { // the first row is never without one, see append
 			broken = cmp.Or[error](broken, fault.New(fault.Invalid, "the audit log has %d rows, and no signed head", len(rows)))
 		}
 		for _, row := range rows {
@@ -431,10 +429,16 @@ func (r *Recorder) append(tx store.Tx, rec *audit.Record) error {
 	if !own {
 		r.alarm(seq, fault.New(fault.Invalid, "row %d of the audit log was written by something else", seq))
 	}
-	return tx.Audit().Append(&store.AuditRow{
+	err = tx.Audit().Append(&store.AuditRow{
 		Writer: rec.Writer, Seq: rec.Seq, At: rec.At, Type: rec.Type, Outcome: string(rec.Outcome), Project: rec.Project, Sandbox: rec.Sandbox,
 		Token: rec.Token, Actor: rec.Actor, Body: body, Hash: next[:],
 	})
+	if err != nil || seq > 0 {
+		return err
+	}
+	// The first row is committed together with its signed head: a log that has rows and none was changed, however soon
+	// after its beginning the server ended.
+	return tx.Audit().Mark(r.sign(audit.Checkpoint{Kind: audit.Head, Writer: r.o.Writer, Seq: rec.Seq, Hash: next, At: r.now()}))
 }
 
 // signHead signs the newest row, if it is one that this recorder made, or took over.

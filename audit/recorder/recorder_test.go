@@ -386,6 +386,15 @@ func TestATamperedStoreIsFound(t *testing.T) {
 			t.Errorf("verified: %+v, %v", report, err)
 		}
 	})
+	t.Run("without its head, at the next start", func(t *testing.T) {
+		h := tampered(t)
+		h.end()
+		h.exec("DELETE FROM audit_marks")
+		h.open()
+		if found := h.list(recorder.Query{Types: []sandbox.EventType{audit.Altered}}); len(found) != 1 || !strings.Contains(found[0].Detail, "no signed head") {
+			t.Errorf("got %+v", found)
+		}
+	})
 	t.Run("of nobody", func(t *testing.T) {
 		h := tampered(t)
 		extra := *h.rows()[2]
@@ -430,6 +439,64 @@ func TestATamperedStoreIsFound(t *testing.T) {
 			t.Error("a row that fits and that nobody wrote is not found")
 		}
 	})
+}
+
+// TestAServerThatIsKilledBeforeItSignsIsNoAlarm: its rows are of the first seconds, or of a slow start, and the beat that signs
+// heads never came. A head that is deleted then is an alarm all the same.
+func TestAServerThatIsKilledBeforeItSignsIsNoAlarm(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d rows, head deleted: %v", n, deleted), func(t *testing.T) {
+				h := &house{t: t, path: filepath.Join(t.TempDir(), "records.db"), key: audit.NewKey()}
+				db, err := sqlstore.Open(t.Context(), sqlstore.Options{Path: h.path})
+				if err != nil {
+					t.Fatal(err)
+				}
+				at := time.Now().Add(-time.Hour)
+				r, err := recorder.Open(t.Context(), db, recorder.Options{Writer: "srv_1", Key: h.key, Now: func() time.Time { return at }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range n { // a minute apart; nothing runs, and nothing is closed
+					at = at.Add(time.Minute)
+					if err := r.Store().Update(t.Context(), func(tx store.Tx) error {
+						return tx.Events().Append(&sandbox.Event{Sandbox: "sb_1", Project: "a", Type: sandbox.EventCreated, Actor: "alice", Detail: fmt.Sprint(i), At: at, Done: true, OK: true})
+					}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if deleted {
+					h.exec("DELETE FROM audit_marks")
+				}
+				h.open()
+				t.Cleanup(func() { h.end() })
+				h.verify()
+				found := h.list(recorder.Query{Types: []sandbox.EventType{audit.Altered}})
+				if deleted != (len(found) == 1) {
+					t.Errorf("got %+v", found)
+				}
+				if rows := h.rows(); len(rows) < n+1 {
+					t.Errorf("got %d rows", len(rows))
+				}
+			})
+		}
+	}
+}
+
+// exec changes the store's file as somebody else would.
+func (h *house) exec(text string) {
+	h.t.Helper()
+	raw, err := sql.Open("sqlite", h.path)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.Exec(text); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 func TestAnExportIsVerifiedOffline(t *testing.T) {
