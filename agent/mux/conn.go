@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/yamux"
@@ -20,6 +21,8 @@ const maxPiece = 32 << 10
 // conn is one stream.
 type conn struct {
 	*yamux.Stream
+	others *yielding
+	moved  atomic.Int64 // bytes, both ways
 
 	mu     sync.Mutex // orders readers
 	ahead  []byte     // what Gone has read
@@ -42,14 +45,34 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 	c.mu.Unlock()
 	n, err := c.Stream.Read(b)
+	c.moves(n)
 	return n, plainly("read", err)
+}
+
+// newConn returns a stream as a connection. It is in use from now on.
+func newConn(st *yamux.Stream, others *yielding) *conn {
+	others.use()
+	return &conn{Stream: st, others: others}
+}
+
+// moves counts what came, or went, and reports whether the stream is one that gives way.
+func (c *conn) moves(n int) (much bool) {
+	if c.moved.Add(int64(n)) > muchMoved {
+		return true
+	}
+	c.others.use()
+	return false
 }
 
 // Write sends b.
 func (c *conn) Write(b []byte) (int, error) {
 	sent := 0
 	for len(b) > 0 {
-		n, err := c.Stream.Write(b[:min(len(b), maxPiece)])
+		piece := b[:min(len(b), maxPiece)]
+		if c.moves(len(piece)) {
+			c.others.wait()
+		}
+		n, err := c.Stream.Write(piece)
 		sent += n
 		if err != nil {
 			return sent, plainly("write", err)

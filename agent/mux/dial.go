@@ -18,12 +18,13 @@ type Dialer struct {
 
 	turn chan struct{} // guards what follows
 	s    *yamux.Session
+	uses *yielding // of its streams
 	over bool
 }
 
 // NewDialer returns a Dialer whose streams dial makes. It dials nothing yet.
 func NewDialer(dial func(ctx context.Context) (net.Conn, error)) *Dialer {
-	return &Dialer{dial: dial, turn: make(chan struct{}, 1)}
+	return &Dialer{dial: dial, turn: make(chan struct{}, 1), uses: newYielding()}
 }
 
 // DialContext opens a connection. ctx bounds that alone.
@@ -35,7 +36,7 @@ func (d *Dialer) DialContext(ctx context.Context) (net.Conn, error) {
 		}
 		st, err := open(ctx, s)
 		if err == nil {
-			return &conn{Stream: st}, nil
+			return newConn(st, d.uses), nil
 		}
 		// Nothing of the call was sent. A stream that was there may have broken long ago.
 		if ctx.Err() != nil || fresh || !first || !s.IsClosed() {

@@ -31,7 +31,10 @@ func config(closes time.Duration) *yamux.Config {
 }
 
 // Agent is an agent's side of a stream: a listener, of whose connections each is one call.
-type Agent struct{ s *yamux.Session }
+type Agent struct {
+	s    *yamux.Session
+	uses *yielding // of its streams
+}
 
 // NewAgent begins it. nc is its own from now on.
 func NewAgent(nc net.Conn) (*Agent, error) {
@@ -40,7 +43,7 @@ func NewAgent(nc net.Conn) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{s: s}, nil
+	return &Agent{s: s, uses: newYielding()}, nil
 }
 
 // Accept waits for the next call. Its error is for ever.
@@ -49,7 +52,7 @@ func (a *Agent) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, plainly("accept", err)
 	}
-	return &conn{Stream: st}, nil
+	return newConn(st, a.uses), nil
 }
 
 // Close ends all calls and the stream.
