@@ -244,7 +244,7 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 		}
 		f.Metadata, f.Clocks, f.Mounts, f.Parent = maps.Clone(p.Metadata), p.Clocks, slices.Clone(p.Mounts), kept
 		p.Key, p.State, p.StopCause = "", sandbox.Deleting, sandbox.CausePromote
-		p.StopDetail = x.who.Did(fmt.Sprintf("its fork %s was given its place", f.ID))
+		p.StopDetail = x.who.Did(sandbox.PlaceGiven(f.ID))
 		p.RunMeter(x.was.State)
 		ev = x.who.Event(sandbox.EventPromoted, f, at)
 		ev.Detail = sandbox.Clip(fmt.Sprintf("took the place of %s, which is kept in the snapshot %s", x.was.ID, kept), sandbox.MaxEventDetail)

@@ -147,6 +147,74 @@ func TestPromote(t *testing.T) {
 	}
 }
 
+// TestWhatNamesAPromotedSandboxByItsIDIsToldWhoHasItsPlace: by each way to a sandbox, for those who could use it.
+func TestWhatNamesAPromotedSandboxByItsIDIsToldWhoHasItsPlace(t *testing.T) {
+	h, parent, fork := openForked(t)
+	h.promote("fork")
+	told := func(what string, err error, by sandbox.ID) {
+		t.Helper()
+		e := fault.As(err)
+		if e.Code != fault.NotFound || e.Reason != sandbox.ReasonPromoted || !strings.Contains(e.Message, string(parent.ID)) || !strings.Contains(e.Message, string(by)) || !strings.Contains(e.Remedy, string(by)) {
+			t.Errorf("%s: got %v (%s; reason %q), want that %s has the place", what, err, e.Remedy, e.Reason, by)
+		}
+	}
+	all := func(by sandbox.ID) {
+		t.Helper()
+		id := string(parent.ID)
+		_, err := h.engine.Get(t.Context(), alice, id)
+		told("get", err, by)
+		_, err = h.engine.Exec(t.Context(), alice, id, engine.ExecRequest{Shell: "true"}, nil)
+		told("exec", err, by)
+		told("a preview", h.ports.ReachPreview(t.Context(), access.Caller{Project: "default", Actor: "preview", Scopes: []access.Scope{access.SandboxesPorts}}, id), by)
+		told("a delete", h.engine.Delete(t.Context(), alice, id), by)
+		if got, err := h.engine.Successor(t.Context(), parent.ID); got != by || err != nil {
+			t.Errorf("the successor is %s, %v, want %s", got, err, by)
+		}
+	}
+	all(fork.ID)
+	plain := func(what string, err error) {
+		t.Helper()
+		if e := fault.As(err); e.Code != fault.NotFound || e.Reason != "" || strings.Contains(e.Message+e.Remedy, string(fork.ID)) {
+			t.Errorf("%s: got %v (%s)", what, err, e.Remedy)
+		}
+	}
+	_, err := h.engine.Get(t.Context(), access.Caller{Project: "other", Actor: "mallory", Scopes: alice.Scopes}, string(parent.ID))
+	plain("of another project", err)
+	_, err = h.engine.Get(t.Context(), access.Caller{Project: "default", Actor: "caged", Scopes: alice.Scopes, Sandbox: "another"}, string(parent.ID))
+	plain("with a token of another sandbox", err)
+
+	// It is followed through further promotions, and over a restart.
+	next := h.fork("box", engine.ForkRequest{Key: "next"})[0]
+	if _, err := h.engine.Promote(t.Context(), alice, "next", engine.PromoteRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	h.restart()
+	all(next.ID)
+	if err := h.engine.Delete(t.Context(), alice, "box"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.engine.Get(t.Context(), alice, string(parent.ID))
+	plain("when that is deleted, too", err)
+}
+
+func TestSuccessor(t *testing.T) {
+	t.Parallel()
+	id := sandbox.NewID()
+	for detail, want := range map[string]sandbox.ID{
+		sandbox.PlaceGiven(id):                            id,
+		sandbox.PlaceGiven(id) + " by alice through rest": id,
+		"":                                   "",
+		"by " + sandbox.PlaceGiven(id):       "", // what a caller is called is no place to name one
+		"its fork  was given its place":      "",
+		"its fork ../.. was given its place": "",
+		"its fork " + string(id):             "",
+	} {
+		if got := sandbox.Successor(detail); got != want {
+			t.Errorf("%q: got %q, want %q", detail, got, want)
+		}
+	}
+}
+
 func TestPromoteInEveryState(t *testing.T) {
 	to := map[string]func(h *house, ref string) error{
 		"running": func(*house, string) error { return nil },

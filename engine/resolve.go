@@ -33,7 +33,7 @@ func (e *Engine) find(ctx context.Context, c access.Caller, ref string) (*entry,
 	}
 	b, err := e.acquire(ctx, sandbox.ID(ref))
 	if err != nil {
-		return nil, err
+		return nil, e.core.Missing(ctx, c.Project, sandbox.ID(ref), err)
 	}
 	if s := b.record.Load(); s == nil || s.Project != c.Project {
 		e.release(b)
@@ -63,6 +63,15 @@ func (e *Engine) TokenRound(ctx context.Context, id sandbox.ID) (project string,
 		return "", 0, err
 	}
 	return s.Project, s.TokenRound, nil
+}
+
+// Successor returns the sandbox that has the place of one that was promoted away; see core.Core.Successor.
+func (e *Engine) Successor(ctx context.Context, id sandbox.ID) (sandbox.ID, error) {
+	s, err := e.core.Successor(ctx, "", id)
+	if err != nil {
+		return "", err
+	}
+	return s.ID, nil
 }
 
 // visit is what a verb about one sandbox starts with: may the caller do this at all, is

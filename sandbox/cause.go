@@ -3,6 +3,8 @@
 
 package sandbox
 
+import "strings"
+
 // Cause says why a process or a sandbox ended, if it did not end by itself.
 type Cause string
 
@@ -23,3 +25,22 @@ const (
 	CausePromote Cause = "promote" // its fork took its place
 	CauseRestart Cause = "restart" // a caller asked for a restart, and it is not up again yet
 )
+
+// ReasonPromoted is the reason of errors about a sandbox that is gone since its fork took its place.
+const ReasonPromoted = "promoted"
+
+// What [PlaceGiven] puts around the id.
+const placeGivenTo, placeGiven = "its fork ", " was given its place"
+
+// PlaceGiven is the detail of CausePromote: which fork took the sandbox's place.
+func PlaceGiven(fork ID) string { return placeGivenTo + string(fork) + placeGiven }
+
+// Successor returns the fork that a detail which begins as [PlaceGiven] names; "": it names none.
+func Successor(detail string) ID {
+	rest, begins := strings.CutPrefix(detail, placeGivenTo)
+	id, _, names := strings.Cut(rest, placeGiven)
+	if !begins || !names || !ValidID(id) {
+		return ""
+	}
+	return ID(id)
+}

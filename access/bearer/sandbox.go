@@ -23,7 +23,13 @@ type Sandboxes interface {
 	// TokenRound returns a sandbox's project, and how often its tokens were ended. A sandbox that there is
 	// not is fault.NotFound. It is called for each request with such a token.
 	TokenRound(ctx context.Context, id sandbox.ID) (project string, round int64, err error)
+	// Successor returns the sandbox that took the place of one that is gone; fault.NotFound: none did. It is called
+	// for tokens of sandboxes that there are not.
+	Successor(ctx context.Context, id sandbox.ID) (sandbox.ID, error)
 }
+
+// roundsOfGone is how many rounds of a sandbox that is gone its tokens are looked for in: its record went with it.
+const roundsOfGone = 64
 
 // The form of a token of one sandbox: the prefix, a body and its signature, both in base64. The body has a version,
 // the sandbox's id, the scopes as bits, the second in which it expires or zero, and the name.
@@ -118,7 +124,7 @@ func (a *Authority) checkSandbox(ctx context.Context, text string, digest digest
 	project, round, err := a.sandboxes.TokenRound(ctx, t.Sandbox)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return none(refuse("the bearer token is not valid"))
+		return none(a.ofGone(ctx, t.Sandbox, body, sum))
 	case err != nil:
 		return none(err)
 	}
@@ -132,6 +138,21 @@ func (a *Authority) checkSandbox(ctx context.Context, text string, digest digest
 	return access.Caller{
 		Project: project, Sandbox: t.Sandbox, Actor: t.Actor(), TokenID: sandboxPrefix + hex.EncodeToString(digest[:8]), Scopes: t.Scopes, ExpiresAt: t.ExpiresAt,
 	}, h, nil
+}
+
+// ofGone refuses a token of a sandbox that there is not. Who has a token that this server has signed is told which sandbox took
+// the place of its own; it is valid for none.
+func (a *Authority) ofGone(ctx context.Context, id sandbox.ID, body, sum []byte) error {
+	for round := range int64(roundsOfGone) {
+		if !hmac.Equal(sum, a.signSandbox(body, round)) {
+			continue
+		}
+		if by, err := a.sandboxes.Successor(ctx, id); err == nil {
+			return fault.New(fault.Unauthenticated, "the bearer token ended with its sandbox %s, which was promoted away: %s has its place", id, by).
+				WithRemedy("ask for a token of %s", by).WithReason(sandbox.ReasonPromoted)
+		}
+	}
+	return refuse("the bearer token is not valid")
 }
 
 // EndSandbox ends what requests hold by the tokens of a sandbox. It is called when they are valid no more: after

@@ -23,6 +23,16 @@ import (
 type boxes struct {
 	mu    sync.Mutex
 	round map[sandbox.ID]int64
+	place map[sandbox.ID]sandbox.ID // of those that are gone: who has it
+}
+
+func (b *boxes) Successor(_ context.Context, id sandbox.ID) (sandbox.ID, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if by := b.place[id]; by != "" {
+		return by, nil
+	}
+	return "", fault.New(fault.NotFound, "nobody has the place of %s", id)
 }
 
 func (b *boxes) TokenRound(_ context.Context, id sandbox.ID) (string, int64, error) {
@@ -111,6 +121,24 @@ func TestATokenOfOneSandboxIsItsOwn(t *testing.T) {
 		token := token
 		token.Sandbox = sandbox.NewID()
 		wantUnauthenticated(t, f, "of none", f.SignSandbox(token, 3).Reveal())
+	})
+	t.Run("OneThatWasPromotedAway", func(t *testing.T) {
+		token := token
+		token.Sandbox = sandbox.NewID()
+		b.place = map[sandbox.ID]sandbox.ID{token.Sandbox: two}
+		for _, round := range []int64{0, 3, 63} {
+			text := f.SignSandbox(token, round).Reveal()
+			c, err := f.Check(t.Context(), text)
+			if !fault.Is(err, fault.Unauthenticated) || fault.ReasonOf(err) != sandbox.ReasonPromoted || !strings.Contains(err.Error(), string(two)) {
+				t.Errorf("in round %d: got %+v, %v, want Unauthenticated that names %s", round, c, err, two)
+			}
+			// Who has none that we signed is told nothing.
+			body, _, _ := strings.Cut(text, ".")
+			_, sum, _ := strings.Cut(f.SignSandbox(access.SandboxToken{Sandbox: one, Name: "x"}, round).Reveal(), ".")
+			if _, err := f.Check(t.Context(), body+"."+sum); !fault.Is(err, fault.Unauthenticated) || strings.Contains(err.Error(), string(two)) || fault.ReasonOf(err) != "" {
+				t.Errorf("with another's signature: %v", err)
+			}
+		}
 	})
 	t.Run("ItExpires", func(t *testing.T) {
 		f.clock.pass(time.Hour)

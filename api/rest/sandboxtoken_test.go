@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/sandbox"
 )
 
 // insideOperations are all that a token of one sandbox may do, in that one. Every other operation of the document
@@ -341,5 +342,28 @@ func TestWhatASandboxesTokenHasOpenEndsWithIt(t *testing.T) {
 				want[v1.Sandbox](h.withToken(s.ID, object{}), 200, "GET", at, nil)
 			}
 		})
+	}
+}
+
+func TestATokenOfAPromotedSandboxSaysWhoHasItsPlace(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	parent := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "own"})
+	caged := h.withToken("own", object{"name": "caged"})
+	forks := want[v1.SandboxList](h, 201, "POST", "/v1/sandboxes/own/fork", object{"key": "copy"})
+	fork := forks.Items[0].ID
+	want[v1.Sandbox](caged, 200, "GET", "/v1/sandboxes/"+parent.ID, nil)
+	want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes/copy/promote", object{})
+	for _, ref := range []string{parent.ID, "own", fork} {
+		p := want[v1.Problem](caged, 401, "GET", "/v1/sandboxes/"+ref, nil)
+		if p.Reason != sandbox.ReasonPromoted || !strings.Contains(p.Detail, parent.ID) || !strings.Contains(p.Detail, fork) || !strings.Contains(p.Remedy, fork) {
+			t.Errorf("%s: got %+v, want that %s has the place", ref, p, fork)
+		}
+	}
+	if p := want[v1.Problem](h, 404, "GET", "/v1/sandboxes/"+parent.ID, nil); p.Reason != sandbox.ReasonPromoted || !strings.Contains(p.Detail, fork) {
+		t.Errorf("by the id: got %+v", p)
+	}
+	if p := want[v1.Problem](h.as("strange"), 404, "GET", "/v1/sandboxes/"+parent.ID, nil); p.Reason != "" || strings.Contains(p.Detail+p.Remedy, fork) {
+		t.Errorf("of another project: got %+v", p)
 	}
 }

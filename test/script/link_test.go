@@ -184,9 +184,19 @@ func TestLinksOnRecord(t *testing.T) {
 		t.Errorf("box has the links %s, want %s", got, last.ID)
 	}
 
-	// They pass to a fork that takes the place.
+	// They pass to a fork that takes the place. Signed links name a sandbox by its id and end; they say who has its place.
 	s.serve("fork")
-	s.do("promote", "fork")
+	s.do("exec", "box", "--", "sh", "-c", "echo shared > shared.txt")
+	signed := []string{s.do("preview", "box", "8000"), s.do("file", "link", "box", "shared.txt")}
+	for _, u := range signed {
+		s.wants("a signed link", u, 200)
+	}
+	fork := s.do("promote", "fork")
+	for _, u := range signed {
+		if body := s.wants("a signed link of what was promoted away", u, 404); !strings.Contains(body, "promoted away") || !strings.Contains(body, fork) {
+			t.Errorf("%s answers %s, want the id %s", u, body, fork)
+		}
+	}
 	if got := s.do("link", "ls", "-q", "box"); got != last.ID {
 		t.Errorf("after a promotion box has the links %s, want %s", got, last.ID)
 	}
