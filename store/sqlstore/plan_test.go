@@ -121,6 +121,67 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Sorts", func(t *testing.T) {
+		// The stopped ones are read in the order of the sort's index, up to a page; the others, which are few, by their own.
+		indexes := map[store.SandboxSort][2]string{
+			store.SortActivity: {"sandboxes_by_activity", "(last_activity,id)"}, store.SortExpiry: {"sandboxes_by_expiry", "(expires_order,id)"},
+			store.SortCPU: {"sandboxes_by_cpu", "(cpu,id)"}, store.SortMemory: {"sandboxes_by_memory", "(memory_mb,id)"}, store.SortDisk: {"sandboxes_by_disk", "(disk_mb,id)"},
+		}
+		for _, by := range store.SandboxSorts() {
+			if by == store.SortCreated {
+				continue
+			}
+			for bits := range 1 << 6 {
+				has := func(bit int) bool { return bits&(1<<bit) != 0 }
+				q := store.SandboxQuery{Sort: by, Oldest: has(0)}
+				if has(1) {
+					q.Project = "p"
+				}
+				if has(2) {
+					q.Cursor = cursor{kind: sortingBy(by).kind, oldest: q.Oldest, number: 500, name: "x"}.String()
+				}
+				if has(3) {
+					q.States = []sandbox.State{sandbox.Running, sandbox.Stopped}
+				}
+				if has(4) {
+					q.Search, q.Metadata = "x", map[string]string{"a": "b"}
+				}
+				if has(5) {
+					q.Offset = 100
+				}
+				if has(2) && has(5) {
+					continue
+				}
+				text, args, err := sandboxes{&tx{ctx: t.Context(), dialect: &s.dialect}}.listing(&q, 50)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan := planOf(t, s, text, args)
+				stopped, others, both := strings.Cut(plan, "UNION ALL")
+				if !both || !strings.Contains(stopped, "INDEX "+indexes[by][0]) || strings.Contains(stopped, "TEMP B-TREE") || !strings.Contains(others, "INDEX sandboxes_awake") ||
+					!strings.HasPrefix(plan, "SEARCH sandboxes USING INDEX sqlite_autoindex_sandboxes_1 (id=?)") {
+					t.Errorf("%+v\ngot plan %q, want %s in its order, and sandboxes_awake", q, plan, indexes[by][0])
+				}
+				if has(2) && !strings.Contains(stopped, indexes[by][0]+" ("+indexes[by][1]) {
+					t.Errorf("%+v\nthe plan %q does not begin at the cursor", q, plan)
+				}
+			}
+			for _, states := range [][]sandbox.State{{sandbox.Stopped}, {sandbox.Running, sandbox.Failed}} {
+				q := store.SandboxQuery{Sort: by, Project: "p", States: states}
+				text, args, err := sandboxes{&tx{ctx: t.Context(), dialect: &s.dialect}}.listing(&q, 50)
+				if err != nil {
+					t.Fatal(err)
+				}
+				plan, index := planOf(t, s, text, args), indexes[by][0]
+				if states[0] != sandbox.Stopped {
+					index = "sandboxes_awake"
+				}
+				if !strings.Contains(plan, "INDEX "+index) || strings.Contains(plan, "UNION ALL") {
+					t.Errorf("%v by %s\ngot plan %q, want %s alone", states, by, plan, index)
+				}
+			}
+		}
+	})
 	t.Run("Snapshots", func(t *testing.T) {
 		for bits := range 1 << 6 {
 			has := func(bit int) bool { return bits&(1<<bit) != 0 }

@@ -322,29 +322,7 @@ func ofProject(query *store.SandboxQuery, onlyAwake bool) *where {
 // matching returns the conditions of a query, without its page.
 func (q sandboxes) matching(query *store.SandboxQuery) *where {
 	w := ofProject(query, len(query.States) > 0 && !slices.Contains(query.States, sandbox.Stopped))
-	if !query.DueBefore.IsZero() {
-		due(w, query.DueBefore)
-	}
-	spans(w, &query.SandboxSpans)
-	if query.Image != "" {
-		w.and("image = " + w.arg(query.Image))
-	}
-	if query.ImagePart != "" {
-		w.and(q.tx.dialect.contains("lower(image)", w.arg(strings.ToLower(query.ImagePart))))
-	}
-	if query.ImageDigest != "" {
-		w.and("image_digest = " + w.arg(query.ImageDigest))
-	}
-	if query.Search != "" {
-		if strings.Contains(query.Search, searchBreak) {
-			w.and("1 = 0") // it would match across two fields, and it is in none
-		} else {
-			w.and(q.tx.dialect.contains("search", w.arg(strings.ToLower(query.Search))))
-		}
-	}
-	for name, value := range query.Metadata {
-		w.and(q.tx.dialect.contains("metadata", w.arg(labelText(name, value))))
-	}
+	q.narrow(w, query)
 	return w
 }
 
@@ -369,20 +347,20 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 
 // listing is the statement of a page, with one row more to find whether there is a next one.
 func (q sandboxes) listing(query *store.SandboxQuery, limit int) (string, []any, error) {
-	w, by := q.matching(query), sortingBy(query.Sort)
-	order, past := "DESC", "<"
-	if query.Oldest {
-		order, past = "ASC", ">"
+	by := sortingBy(query.Sort)
+	ordered := by.ordered(query.Oldest)
+	begin, err := by.begin(query)
+	if err != nil {
+		return "", nil, err
 	}
-	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, by.kind, query.Oldest)
-		if err != nil {
-			return "", nil, err
-		}
-		w.and("(" + by.column + ", id) " + past + " (" + w.arg(by.value(c.number)) + ", " + w.arg(c.name) + ")")
+	var w *where
+	if by.kind == cursorSandboxes {
+		w = q.matching(query)
+		begin(w)
+	} else {
+		w = q.sorted(query, ordered, begin, limit)
 	}
-	text := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() +
-		" ORDER BY " + by.column + " " + order + ", id " + order + " LIMIT " + strconv.Itoa(limit+1)
+	text := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() + ordered + " LIMIT " + strconv.Itoa(limit+1)
 	if query.Offset > 0 {
 		text += " OFFSET " + w.arg(int64(query.Offset))
 	}

@@ -5,7 +5,8 @@ package sqlstore
 
 import (
 	"math"
-	"strconv"
+	"slices"
+	"strings"
 
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -14,8 +15,9 @@ import (
 // never is the date, in microseconds, by which what never expires is sorted.
 const never = math.MaxInt64
 
-// sorting is how sandboxes are sorted by one thing. Only creation has an index: the others change with commands, or are read
-// seldom, and an index would be written with each change of a row. See TestSoakSortsOfManySandboxes for what that costs.
+// sorting is how sandboxes are sorted by one thing. Creation has an index of all; the others have one of the stopped ones
+// each, of which there may be many: what is up changes with commands, and an index of it would be written with each. See
+// TestSoakSortsOfManySandboxes for what a page costs.
 type sorting struct {
 	column string
 	kind   byte // of its cursors
@@ -27,7 +29,7 @@ func sortingBy(by store.SandboxSort) sorting {
 	case store.SortActivity:
 		return sorting{"last_activity", 'A', func(s *sandbox.Sandbox) int64 { return micros(s.LastActivity) }}
 	case store.SortExpiry:
-		return sorting{"(CASE expires_at WHEN 0 THEN " + strconv.FormatInt(never, 10) + " ELSE expires_at END)", 'X', func(s *sandbox.Sandbox) int64 {
+		return sorting{"expires_order", 'X', func(s *sandbox.Sandbox) int64 {
 			if s.ExpiresAt.IsZero() {
 				return never
 			}
@@ -41,6 +43,87 @@ func sortingBy(by store.SandboxSort) sorting {
 		return sorting{"disk_mb", 'D', func(s *sandbox.Sandbox) int64 { return int64(s.Limits.DiskMB) }}
 	}
 	return sorting{"created_at", cursorSandboxes, func(s *sandbox.Sandbox) int64 { return micros(s.CreatedAt) }}
+}
+
+// ordered is the ORDER BY of a list.
+func (o sorting) ordered(oldest bool) string {
+	order := " DESC"
+	if oldest {
+		order = " ASC"
+	}
+	return " ORDER BY " + o.column + order + ", id" + order
+}
+
+// begin returns what adds the condition of a query's cursor.
+func (o sorting) begin(query *store.SandboxQuery) (func(*where), error) {
+	if query.Cursor == "" {
+		return func(*where) {}, nil
+	}
+	c, err := parseCursor(query.Cursor, o.kind, query.Oldest)
+	past := " < "
+	if query.Oldest {
+		past = " > "
+	}
+	return func(w *where) {
+		w.and("(" + o.column + ", id)" + past + "(" + w.arg(o.value(c.number)) + ", " + w.arg(c.name) + ")")
+	}, err
+}
+
+// narrow adds the conditions of a query on anything but project and states.
+func (q sandboxes) narrow(w *where, query *store.SandboxQuery) {
+	if !query.DueBefore.IsZero() {
+		due(w, query.DueBefore)
+	}
+	spans(w, &query.SandboxSpans)
+	if query.Image != "" {
+		w.and("image = " + w.arg(query.Image))
+	}
+	if query.ImagePart != "" {
+		w.and(q.tx.dialect.contains("lower(image)", w.arg(strings.ToLower(query.ImagePart))))
+	}
+	if query.ImageDigest != "" {
+		w.and("image_digest = " + w.arg(query.ImageDigest))
+	}
+	if query.Search != "" {
+		if strings.Contains(query.Search, searchBreak) {
+			w.and("1 = 0") // it would match across two fields, and it is in none
+		} else {
+			w.and(q.tx.dialect.contains("search", w.arg(strings.ToLower(query.Search))))
+		}
+	}
+	for name, value := range query.Metadata {
+		w.and(q.tx.dialect.contains("metadata", w.arg(labelText(name, value))))
+	}
+}
+
+// sorted returns the condition of a page that is sorted by anything but creation: its rows are among the first of the
+// stopped ones, which the index of the sort has in order, and the first of the others, which are few and are sorted.
+func (q sandboxes) sorted(query *store.SandboxQuery, ordered string, begin func(*where), limit int) *where {
+	out := new(where)
+	var parts []string
+	for _, part := range []struct {
+		state  string
+		wanted bool
+	}{
+		{"state = 'stopped'", len(query.States) == 0 || slices.Contains(query.States, sandbox.Stopped)},
+		{awake, len(query.States) != 1 || query.States[0] != sandbox.Stopped},
+	} {
+		if !part.wanted {
+			continue
+		}
+		w := where{args: out.args}
+		w.and(part.state)
+		if query.Project != "" {
+			w.and(unindexed("project") + " = " + w.arg(query.Project))
+		}
+		in(&w, "state", query.States)
+		q.narrow(&w, query)
+		begin(&w)
+		parts = append(parts, "SELECT id FROM (SELECT id FROM sandboxes"+w.String()+ordered+" LIMIT "+w.arg(int64(limit+1+query.Offset))+") AS part")
+		out.args = w.args
+	}
+	out.and("id IN (" + strings.Join(parts, " UNION ALL ") + ")")
+	return out
 }
 
 // value is what the column is compared with for the number of a cursor.
