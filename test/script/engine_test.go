@@ -161,7 +161,23 @@ func (h *engineHost) process(container string) int {
 // that one in a second.
 func smallRoot(t *testing.T, programs ...string) io.Reader {
 	t.Helper()
-	root := imagetest.Python(t).Root
+	return rootOf(t, []string{imagetest.Python(t).Root}, nil, programs...)
+}
+
+// rootOf is the same with files of one's own, by path, and what the first of some roots has that has it.
+func rootOf(t *testing.T, roots []string, files map[string][]byte, programs ...string) io.Reader {
+	t.Helper()
+	find := func(name string, dirs ...string) string {
+		for _, root := range roots {
+			for _, dir := range dirs {
+				if found, _ := filepath.Glob(filepath.Join(root, dir, name)); len(found) > 0 {
+					return found[0]
+				}
+			}
+		}
+		t.Fatalf("there is no %s in %v", name, roots)
+		return ""
+	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	add := func(h tar.Header, data []byte) {
@@ -173,7 +189,9 @@ func smallRoot(t *testing.T, programs ...string) io.Reader {
 			t.Fatal(err)
 		}
 	}
+	seen := make(map[string]bool)
 	for _, dir := range []string{"usr/", "usr/bin/", "usr/lib/", "usr/lib64/", "etc/", "root/"} {
+		seen[dir] = true
 		add(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755}, nil)
 	}
 	add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}, nil)
@@ -181,20 +199,13 @@ func smallRoot(t *testing.T, programs ...string) io.Reader {
 		add(tar.Header{Typeflag: tar.TypeSymlink, Name: link, Linkname: to}, nil)
 	}
 	add(tar.Header{Typeflag: tar.TypeReg, Name: "etc/passwd", Mode: 0o644}, []byte("root:x:0:0:root:/root:/bin/sh\n"))
-	seen := make(map[string]bool)
 	var copyOf func(from, to string)
 	library := func(name string) {
 		if seen[name] {
 			return
 		}
 		seen[name] = true
-		for _, pattern := range []string{"usr/lib/*-linux-gnu/", "usr/lib/", "usr/lib64/"} {
-			if found, _ := filepath.Glob(filepath.Join(root, pattern, name)); len(found) > 0 {
-				copyOf(found[0], "usr/lib/"+name)
-				return
-			}
-		}
-		t.Fatalf("the python image has no %s", name)
+		copyOf(find(name, "usr/lib/*-linux-gnu/", "usr/lib/", "usr/lib64/", "lib/*-linux-gnu/"), "usr/lib/"+name)
 	}
 	copyOf = func(from, to string) {
 		data, err := os.ReadFile(from)
@@ -221,7 +232,7 @@ func smallRoot(t *testing.T, programs ...string) io.Reader {
 			loader := strings.Trim(string(b), "\x00")
 			if !seen[loader] {
 				seen[loader] = true
-				real, err := filepath.EvalSymlinks(filepath.Join(root, "usr", loader))
+				real, err := filepath.EvalSymlinks(find(loader, "usr"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -235,7 +246,16 @@ func smallRoot(t *testing.T, programs ...string) io.Reader {
 		}
 	}
 	for _, p := range programs {
-		copyOf(filepath.Join(root, "usr/bin", p), "usr/bin/"+p)
+		copyOf(find(p, "usr/bin", "usr/sbin"), "usr/bin/"+p)
+	}
+	for path, data := range files {
+		for at, c := range path {
+			if dir := path[:at] + "/"; c == '/' && !seen[dir] {
+				seen[dir] = true
+				add(tar.Header{Typeflag: tar.TypeDir, Name: dir, Mode: 0o755}, nil)
+			}
+		}
+		add(tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o755}, data)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
