@@ -5,6 +5,7 @@ package git_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -213,4 +214,97 @@ func TestARepositoryWithinARepository(t *testing.T) {
 	if got := h.run("ls"); got != "work" {
 		t.Errorf("there is now %s", got)
 	}
+}
+
+// TestHostileSubmodulesAndNames: what a repository calls its submodules, files and branches, and what it says of where those are
+// from, is data. Nothing of it is fetched, started, or taken for an argument.
+func TestHostileSubmodulesAndNames(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	ctx := t.Context()
+	names := []string{"--exec=touch owned", "-rf", "$(touch owned)", "`touch owned`", ";touch owned", "|touch owned", ":(top)x", ":!f", "*", "\x1b[31mred", "new\nline", "\"quoted\"", " blank ", "HEAD", "ü"}
+	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	h.run(`mkdir evil && cd evil && git init -q -b main && ` + identity + ` && echo f >f && git add f && git commit -qm first`)
+	for _, n := range names {
+		h.run(`cd evil && echo x >./` + quoted(n))
+	}
+	h.run(`cd evil && printf '[submodule "x"]\n\tpath = sub\n\turl = ext::touch owned\n\tupdate = !touch owned\n[submodule "../../../hooks"]\n\tpath = -u\n\turl = --upload-pack=touch owned\n\tfetchRecurseSubmodules = true\n[submodule "y"]\n\tpath = link/in\n\turl = file:///etc\n' >.gitmodules
+git add . && at=$(git rev-parse HEAD) && git update-index --add --cacheinfo 160000,$at,sub --cacheinfo 160000,$at,link/in && git commit -qm hostile
+git config uploadpack.allowAnySHA1InWant true; for b in -x --upload-pack=x 'a;touch' '$(touch)'; do git update-ref "refs/heads/$b" HEAD; done`)
+	owned := func(after string) {
+		t.Helper()
+		if got := h.run("find . /tmp -name owned -o -name 'owned;' 2>/dev/null | head -3"); got != "" {
+			t.Fatalf("after %s there is %s", after, got)
+		}
+	}
+	must[git.Cloned](t)(h.git.Clone(ctx, alice, h.box, git.CloneRequest{URL: "./evil", Path: "app"}))
+	owned("a clone")
+	at := git.At{Path: "app"}
+	if got := h.run("ls -A app/sub app/link/in; git -C app config --get-regexp '^submodule' || true"); strings.Contains(got, "ext::") {
+		t.Errorf("a submodule is set up: %s", got)
+	}
+	for _, n := range names { // each is the file, and no other
+		h.run(`cd app && echo changed >./` + quoted(n))
+	}
+	changed := func() map[string]bool {
+		t.Helper()
+		out := make(map[string]bool)
+		for _, f := range must[git.Status](t)(h.git.Status(ctx, alice, h.box, git.StatusRequest{At: at})).Files {
+			out[f.Path] = true
+		}
+		return out
+	}
+	before := changed()
+	for _, n := range names {
+		if shown := strings.ToValidUTF8(n, "\ufffd"); !before[n] && !before[shown] {
+			t.Errorf("the status has no %q: %v", n, before)
+		}
+	}
+	for _, n := range names {
+		was := len(changed())
+		err := h.git.Restore(ctx, alice, h.box, git.RestoreRequest{At: at, Files: []string{n}})
+		switch is := len(changed()); {
+		case err == nil && is == was-1:
+		case fault.Is(err, fault.Invalid) && is == was: // it cannot be named in a request
+		default:
+			t.Errorf("%q: %v, %d files had changed, %d have", n, err, was, is)
+		}
+	}
+	owned("restores")
+	if err := h.git.Add(ctx, alice, h.box, git.AddRequest{At: at, All: true}); err != nil {
+		t.Error(err)
+	}
+	h.run("cd app && " + identity)
+	must[git.Committed](t)(h.git.Commit(ctx, alice, h.box, git.CommitRequest{At: at, Message: "--amend", AllowEmpty: true}))
+	must[git.Log](t)(h.git.Log(ctx, alice, h.box, git.LogRequest{At: at}))
+	must[git.BranchList](t)(h.git.Branches(ctx, alice, h.box, git.BranchesRequest{At: at, Remote: true}))
+	must[git.Pulled](t)(h.git.Pull(ctx, alice, h.box, git.PullRequest{At: at}))
+	for _, b := range []string{"-x", "--upload-pack=x", "a;touch", "$(touch)", "../../x", "a..b", "a b", "@{", "x.lock", "\x1b[31m"} {
+		_, err := h.git.Checkout(ctx, alice, h.box, git.CheckoutRequest{At: at, Target: b})
+		if _, cerr := h.git.CreateBranch(ctx, alice, h.box, git.CreateBranchRequest{At: at, Name: b}); cerr == nil || fault.As(cerr).Message == "" { // git takes none of them, or has it
+			t.Errorf("a branch %q: %v", b, cerr)
+		}
+		if e := fault.As(err); err != nil && (e.Code == fault.Internal || e.Message == "") {
+			t.Errorf("to check %q out: %v", b, err)
+		}
+	}
+	owned("branches")
+	h.run("cd app && git submodule status >/dev/null 2>&1; true")
+
+	// A tree that has files of git's own, or a way to them, is not checked out.
+	h.run(`cd evil && hook=$(printf '#!/bin/sh\ntouch owned\n' | git hash-object -w --stdin) && hooks=$(printf '100755 blob %s\tpost-checkout\n' $hook | git mktree) && dir=$(printf '040000 tree %s\thooks\n' $hooks | git mktree)
+for name in .git .GIT 'git~1'; do tree=$(printf '040000 tree %s\t%s\n' $dir "$name" | git mktree) && git update-ref "refs/heads/tree-$(echo "$name" | tr -d '.~')" $(git commit-tree -m x $tree); done`)
+	for _, b := range []string{"tree-git", "tree-GIT", "tree-git1"} {
+		_, err := h.git.Clone(ctx, alice, h.box, git.CloneRequest{URL: "./evil", Path: b, Branch: b})
+		if err == nil && b == "tree-git" {
+			t.Errorf("%s was checked out", b)
+		}
+		if f, ok := errors.AsType[*git.Failure](err); err != nil && (!ok || f.Said == "") {
+			t.Errorf("%s: %v, want what git says", b, err)
+		}
+		if got := h.run("test -e " + b + "/.git/hooks/post-checkout && echo there || true"); got != "" {
+			t.Errorf("%s brought a hook", b)
+		}
+	}
+	owned("trees of git's own files")
 }

@@ -162,7 +162,7 @@ func sudos(t *testing.T, s *suite) {
 		b.ok("cat > /tmp/sudo.py <<'END'\n" + hostileSudo + "\nEND")
 		for _, c := range []struct{ attack, want string }{
 			{"descriptors 0", "0 descriptors came"}, {"descriptors 3", "descriptors came"}, {"descriptors 5", "descriptors came"}, {"descriptors 200", "descriptors came"},
-			{"twice", "descriptors came twice"}, {"later", "killed"}, {"garbage", "this is no request"}, {"huge", "over the bounds"}, {"lengths", "lengths do not fit"},
+			{"twice", "descriptors came twice"}, {"later", "killed"}, {"garbage", "this is no request"}, {"huge", "over the bounds"}, {"environment", "have 199090 bytes, over the bound of 131072"}, {"lengths", "lengths do not fit"},
 			{"action", "of no known kind"}, {"slow", "did not arrive"}, {"orphan", "gone"}, {"elsewhere", "cannot be entered"}, {"thousand", "answered 1000"}, {"hurry", "closed"},
 		} {
 			o := b.run("python3 /tmp/sudo.py " + c.attack)
@@ -176,6 +176,26 @@ func sudos(t *testing.T, s *suite) {
 		for _, program := range []string{"cat /dev/sandpit/bin/sudo", "exec 3< /dev/sandpit/bin/sudo", "sudo cat /dev/sandpit/bin/sudo", "sudo rm /dev/sandpit/sudo.sock", "sudo touch /dev/sandpit/bin/x", "sudo umount /dev/sandpit/bin/sudo"} {
 			if o := b.run(program); o.ExitCode == 0 {
 				t.Errorf("%s: %+v", program, o.Result)
+			}
+		}
+	})
+	t.Run("StandsLoops", func(t *testing.T) {
+		// 200,000 bytes of variables, again and again: each is refused in the same words.
+		got := b.ok("X=$(head -c 100000 /dev/zero | tr '\\0' x); export X; export Y=$X; for i in $(seq 100); do sudo -E id 2>&1; done | sort | uniq -c")
+		if f := strings.Fields(got); len(f) == 0 || f[0] != "100" || !strings.Contains(got, "over the bound of 131072; leave -E out") || strings.Contains(got, "\n") {
+			t.Errorf("got %q", got)
+		}
+		// A command of sudo's that begins itself by sudo, and one that goes on without waiting: the time limit ends all of it.
+		b.ok("printf '#!/bin/sh\\nsudo /tmp/again\\nsleep 98764' > /tmp/again; printf '#!/bin/sh\\nsudo /tmp/more & sudo /tmp/more & sleep 98764' > /tmp/more; chmod 755 /tmp/again /tmp/more")
+		for _, program := range []string{"/tmp/again", "/tmp/more"} {
+			if o := b.exec(agent.Command{Shell: program, Timeout: 2e9}); o.Cause != sandbox.CauseTimeout && o.Cause != sandbox.CausePids {
+				t.Errorf("%s: %+v", program, o)
+			}
+			if o := b.run("for i in $(seq 200); do pgrep -f 'tmp/(again|more)|sleep 98764' | grep -vx $$ >/dev/null || exit 0; sleep 0.05; done; ps axww; exit 1"); o.ExitCode != 0 {
+				t.Errorf("%s leaves what it started: %s", program, o.Stdout)
+			}
+			if got := b.ok("sudo id -u"); got != "0" {
+				t.Fatalf("after %s: %q", program, got)
 			}
 		}
 	})

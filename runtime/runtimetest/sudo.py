@@ -71,6 +71,19 @@ elif attack == "huge":
     s = dial()
     send(s, request([], counts=(1, 0, 0, 0xFFFFFFF0)), fds)
     tell(hear(s))
+elif attack == "environment":
+    # 200,000 bytes of variables, past the program that would not send them, again and again.
+    said = set()
+    for _ in range(200):
+        s = dial()
+        try:
+            send(s, request(["id"], env=["V%d=%s" % (i, "x" * 990) for i in range(200)]), fds)
+        except OSError:
+            pass  # it was refused before all of it had come
+        said.add(hear(s))
+        s.close()
+    for one in said:
+        tell(one)
 elif attack == "lengths":
     s = dial()
     send(s, request(["a", "b"], counts=(900, 0, 0, len(b"\0" + os.getcwd().encode() + b"\0a\0b\0"))), fds)
