@@ -97,3 +97,49 @@ func TestEveryToolIsToldOf(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatRESTTakesAToolTakes holds the last column of the second table of docs/api.md: the tools and arguments that it names
+// for a field exist; else there is a reason why none has it.
+func TestWhatRESTTakesAToolTakes(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	arguments := make(map[string]bool)
+	for _, tool := range listed(t, openWith(t, toolset.Groups()...).alice()).Tools {
+		var schema struct{ Properties map[string]json.RawMessage }
+		b, err := json.Marshal(tool.InputSchema)
+		if err == nil {
+			err = json.Unmarshal(b, &schema)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range schema.Properties {
+			arguments[tool.Name+"."+name] = true
+		}
+	}
+	_, table, _ := strings.Cut(string(page), "| REST | Fields | Go | CLI | MCP |\n| --- | --- | --- | --- | --- |\n")
+	rows := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) != 7 {
+			break
+		}
+		rows++
+		cell := strings.TrimSpace(cells[5])
+		names := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cell, -1)
+		for _, name := range names {
+			if !arguments[name[1]] {
+				t.Errorf("%s %s: there is no argument %s", cells[1], cells[2], name[1])
+			}
+		}
+		if why, none := strings.CutPrefix(cell, "none: "); len(names) == 0 && (!none || len(why) < 20) {
+			t.Errorf("%s %s: neither an argument nor a reason", cells[1], cells[2])
+		}
+	}
+	if rows < 50 {
+		t.Fatalf("the table of fields in docs/api.md has %d rows", rows)
+	}
+}
