@@ -6,6 +6,7 @@ package agenttest
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -334,6 +335,28 @@ func testAttributes(t *testing.T, open func(*testing.T) *agent.Client, o Options
 		list, more, err := c.List(within(t), "w", sandbox.ListFilesOptions{Depth: 32})
 		if err != nil || !more || len(list) != 16 {
 			t.Errorf("of long paths: got %d, more %v, %v", len(list), more, err)
+		}
+	})
+	t.Run("SoakAMillionFilesAreListedInPages", func(t *testing.T) {
+		if os.Getenv("SANDPIT_SOAK") == "" {
+			t.Skip("it makes a million files: SANDPIT_SOAK=1")
+		}
+		const levels, each, most = 32, 31_250, 100_000
+		c := open(t)
+		for level := range levels {
+			at := strings.Repeat("d/", level+1)
+			sh(t, c, fmt.Sprintf(`mkdir %s && cd %s && seq -f 'f-%%06g' 1 %d | xargs touch`, at, at, each))
+		}
+		seen, last, pages := 0, "", 0
+		for more := true; more; pages++ {
+			list, m, err := c.List(within(t), ".", sandbox.ListFilesOptions{Depth: levels, Limit: most, After: last})
+			if err != nil || len(list) == 0 || m && len(list) != most {
+				t.Fatalf("page %d: %d entries, more %v, %v", pages+1, len(list), m, err)
+			}
+			seen, last, more = seen+len(list), strings.TrimPrefix(list[len(list)-1].Path, "/workspace/"), m
+		}
+		if want := levels + (levels-1)*each; seen != want || pages != want/most+1 { // the files of the last level are below the depth
+			t.Errorf("%d entries on %d pages, want %d", seen, pages, want)
 		}
 	})
 	t.Run("ALongListIsWhole", func(t *testing.T) {
