@@ -9,7 +9,7 @@ import (
 	"sandpit.dev/agent/wire"
 )
 
-// Held is a command that the agent has received and does not start before Start. So the caller
+// Held is a command that the agent has received and does not start before Start, or Run. So the caller
 // can prepare the command's run while the agent gets ready. End it by Start or Drop, from one
 // goroutine.
 type Held struct {
@@ -34,8 +34,10 @@ func (c *Client) Hold(ctx context.Context, cmd Command) (*Held, error) {
 }
 
 // Start starts the command, as [Client.Start] does.
-func (h *Held) Start() (*Process, error) {
-	if err := h.s.send(wire.Append(nil, wire.End, nil)); err != nil {
+func (h *Held) Start() (*Process, error) { return h.start(wire.Append(nil, wire.End, nil)) }
+
+func (h *Held) start(word []byte) (*Process, error) {
+	if err := h.s.send(word); err != nil {
 		defer h.s.close()
 		return nil, h.s.refused(err)
 	}

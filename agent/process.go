@@ -25,6 +25,8 @@ type Process struct {
 	last int64    // seq of the last frame
 	left [3]int64 // by Stream: bytes that may still come
 
+	streams string // of a command in a shell, see Streams
+
 	// Borrowed: the bytes of a frame hold until the next call of Next only. Set it before the first.
 	Borrowed bool
 
@@ -118,7 +120,7 @@ func (c *Client) follow(s *stream, id string, after int64, left [3]int64) (*Proc
 	if rec.Rolling {
 		left = unbounded()
 	}
-	return &Process{c: c, s: s, rec: rec, last: after, left: left}, nil
+	return &Process{c: c, s: s, rec: rec, last: after, left: left, streams: w.Streams}, nil
 }
 
 // sendAll sends the whole of a command's stdin.
@@ -277,6 +279,23 @@ func (p *Process) Write(b []byte) (int, error) {
 		sent += n
 	}
 	return sent, nil
+}
+
+// WriteBy is Write that ctx ends. Then a part was sent, and the connection is of no more use for input.
+func (p *Process) WriteBy(ctx context.Context, b []byte) (int, error) {
+	fired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		_ = p.s.SetWriteDeadline(time.Unix(1, 0))
+		close(fired)
+	})
+	n, err := p.Write(b)
+	if !stop() {
+		<-fired
+	}
+	if ctx.Err() != nil && err != nil {
+		return n, ctx.Err()
+	}
+	return n, err
 }
 
 // CloseStdin ends a streamed stdin, after what was written. Calling it twice is fine.

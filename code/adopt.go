@@ -135,11 +135,11 @@ func resumeKernel(u *engine.Use, ev *sandbox.Event, rec sandbox.Context) (k *cod
 	if err := json.Unmarshal(rec.State, &st); err != nil {
 		return nil, "what was kept of it cannot be read", nil
 	}
-	p, err := u.AdoptBackground(ev, st.Kernel.Cursor)
+	p, err := u.AdoptBackground(ev, nil, st.Kernel.Cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	session, err := kernel.Resume(st.Kernel, transport{p})
+	session, err := kernel.Resume(st.Kernel, &transport{Background: p})
 	if err != nil {
 		p.Abandon()
 		return nil, reason(err), nil

@@ -41,6 +41,8 @@ type cell struct {
 	gap      bool               // some of its output was lost, since it was not taken in time
 	cut      [2]bool            // by stream: the agent has not kept all of the output
 	killed   bool               // who ends it wants it ended as a process is
+	held     *agent.Held        // a shell's command, until the shell is told of it; nil: it is not sent yet
+	heldErr  error              // of sending it
 	hosted   *hosted            // the process that a shell's command is; nil: its output comes from the kernel
 	command  engine.ExecRequest // of a shell
 
@@ -119,12 +121,14 @@ func (x *cell) send(fn func(*Sink) error) {
 // do is the cell's life.
 func (x *cell) do(ctx context.Context) {
 	defer close(x.done)
-	k, restarted, err := x.cc.haveKernel(ctx, x.u)
+	k, restarted, err := x.cc.haveKernel(ctx, x.u, nil)
 	if err != nil {
 		x.refuse(ctx, err)
 		return
 	}
 	x.out.Restarted = restarted
+	defer x.dropHeld()
+	x.hold(ctx, k)
 	if err := x.intend(ctx, k); err != nil {
 		x.refuse(ctx, err)
 		return
@@ -135,7 +139,8 @@ func (x *cell) do(ctx context.Context) {
 	if err != nil && ctx.Err() == nil && !x.begun && x.hosted == nil && k.session.Exit() != nil {
 		// It had ended before it heard of the cell: the next one runs it.
 		x.cc.setEnded(k, "its kernel ended: "+k.session.Exit().String())
-		if k, restarted, err = x.cc.haveKernel(ctx, x.u); err == nil {
+		x.dropHeld()
+		if k, restarted, err = x.cc.haveKernel(ctx, x.u, nil); err == nil {
 			x.out.Restarted = restarted
 			if err = x.intendAgain(ctx, k); err == nil {
 				res, err = x.run(ctx, k)
@@ -245,10 +250,6 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	if stop {
 		return kernel.Outcome{End: kernel.Interrupted}, nil
 	}
-	streams, err := x.host(ctx, k)
-	if err != nil {
-		return kernel.Outcome{}, err
-	}
 	x.send(func(s *Sink) error {
 		if s.Started == nil {
 			return nil
@@ -260,7 +261,7 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	if secrets, err := x.u.Secrets(ctx); err == nil {
 		k.session.Redact(secrets)
 	}
-	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept, Streams: streams}
+	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept, Deliver: x.deliverTo(k)}
 	gaps := k.process.Gaps()
 	res, err := k.session.Execute(ctx, c, x.handler(ctx))
 	res, err = x.endAtTimeout(ctx, k, res, err)

@@ -252,14 +252,42 @@ func (cc *codeContext) acquireAtAll() { _ = cc.lock.Acquire(context.Background()
 
 func (cc *codeContext) release() { cc.lock.Release(1) }
 
-// dropUnsaved drops a context whose first kernel never came up. The caller has the lock.
-func (cc *codeContext) dropUnsaved() {
+func (cc *codeContext) isSaved() bool {
 	cc.mu.Lock()
-	saved := cc.saved
-	cc.mu.Unlock()
-	if !saved {
+	defer cc.mu.Unlock()
+	return cc.saved
+}
+
+// dropUnsaved drops a context whose first cell never was on record. The caller has the lock.
+func (cc *codeContext) dropUnsaved() {
+	if !cc.isSaved() {
 		cc.drop()
 	}
+}
+
+// discard takes a context away whose first kernel never came up. The caller has the lock.
+func (cc *codeContext) discard(ctx context.Context) {
+	saved := cc.isSaved()
+	cc.drop()
+	if !saved {
+		return
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	if err := cc.in.s.remove(ctx, cc); err != nil {
+		cc.in.s.log.Error("a context whose kernel never came up cannot be taken off the records; delete it", "sandbox", cc.in.id, "context", cc.record().ID, "error", err)
+	}
+}
+
+// remove takes a context off the records; one that is on none is fine.
+func (s *Service) remove(ctx context.Context, cc *codeContext) error {
+	return s.store.Update(ctx, func(tx store.Tx) error {
+		err := tx.Contexts().Delete(cc.in.id, cc.record().ID)
+		if fault.Is(err, fault.NotFound) {
+			err = nil
+		}
+		return err
+	})
 }
 
 // change changes the record in memory.

@@ -12,7 +12,6 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // ContextRequest is a context that is to be made.
@@ -150,16 +149,12 @@ func (s *Service) bringUp(ctx context.Context, u *engine.Use, cc *codeContext, o
 		if old != nil {
 			cc.setEnded(old, "it was restarted")
 		}
-		if _, _, err := cc.haveKernel(ctx, own); err != nil {
-			cc.dropUnsaved()
-			return err
+		fresh := !cc.isSaved()
+		_, _, err = cc.haveKernel(ctx, own, cc.put)
+		if err != nil && fresh {
+			cc.discard(ctx)
 		}
-		if err := s.store.Update(ctx, cc.put); err != nil {
-			cc.dropUnsaved()
-			return err
-		}
-		cc.setSaved()
-		return nil
+		return err
 	})
 	if err != nil {
 		return Context{}, err
@@ -260,13 +255,7 @@ func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id st
 		return err
 	}
 	cc.drop()
-	err = s.store.Update(ctx, func(tx store.Tx) error {
-		err := tx.Contexts().Delete(cc.in.id, id)
-		if fault.Is(err, fault.NotFound) {
-			err = nil // it was not written yet, and will not be
-		}
-		return err
-	})
+	err = s.remove(ctx, cc) // one that was not written yet will not be
 	k := cc.currentKernel()
 	if err != nil || k == nil || !k.process.Up() {
 		return err

@@ -5,6 +5,7 @@ package code
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"sandpit.dev/access"
@@ -19,58 +20,101 @@ import (
 // hosted is the process of a shell's command: a record and a log of the agent's, into which the command
 // writes by pipes. The server follows it as any other process.
 type hosted struct {
-	output *engine.Background
-	over   chan struct{} // closed when all of the output was read, or is not read any more
-	stop   context.CancelFunc
+	process *agent.Process     // the connection that it began with; nil: an earlier server began it
+	output  *engine.Background // for who reads it
+	over    chan struct{}      // closed when all of the output was read, or is not read any more
+	result  *sandbox.Result    // as the agent has it, after over; nil: it is not known
+	stop    context.CancelFunc
 }
 
-// host makes the process of a shell's command, which is about to be sent. A cell that is none has none,
-// nor a command where the agent is of an earlier build; the streams are nil then.
-func (x *cell) host(ctx context.Context, k *codeKernel) (*kernel.Streams, error) {
-	rec := x.cc.record()
-	if rec.Name == "" {
-		return nil, nil
+// hold sends a shell's command to the agent, which makes itself ready while the intent is committed. Where that
+// fails, deliverTo tells.
+func (x *cell) hold(ctx context.Context, k *codeKernel) {
+	if x.cc.record().Name == "" {
+		return
 	}
 	secrets, err := x.u.Secrets(ctx)
 	if err != nil {
-		return nil, err
+		x.heldErr = err
+		return
 	}
-	cmd := agent.Command{
-		ID: x.ids.CellID, Shell: x.r.Code, Cwd: rec.Cwd, StreamStdin: x.command.StreamStdin, Merge: x.command.MergeOutput,
+	x.held, x.heldErr = x.u.Client().HoldIn(ctx, k.process.ID(), agent.Command{
+		ID: x.ids.CellID, Shell: x.r.Code, Cwd: x.cc.record().Cwd, StreamStdin: x.command.StreamStdin, Merge: x.command.MergeOutput,
 		MaxStdout: x.command.MaxStdout, MaxStderr: x.command.MaxStderr, Redact: append(secrets[:len(secrets):len(secrets)], x.command.Redact...),
+	})
+}
+
+// dropHeld lets go of a command that was held and did not run.
+func (x *cell) dropHeld() {
+	if x.held != nil {
+		x.held.Drop()
 	}
-	_, path, err := x.u.Client().StartIn(ctx, k.process.ID(), cmd)
-	if fault.Is(err, fault.Unsupported) && !x.command.StreamStdin && !x.command.MergeOutput {
-		return nil, nil
+	x.held, x.heldErr = nil, nil
+}
+
+// deliverTo is the [kernel.Cell]'s Deliver for a shell's command; nil for a cell that is none.
+func (x *cell) deliverTo(k *codeKernel) func(context.Context, func(*kernel.Streams) []byte) (bool, error) {
+	if x.cc.record().Name == "" {
+		return nil
 	}
-	if fault.Is(err, fault.State) {
+	return func(ctx context.Context, request func(*kernel.Streams) []byte) (told bool, err error) {
+		if x.held == nil && x.heldErr == nil { // an earlier shell has ended
+			x.hold(ctx, k)
+		}
+		held, err := x.held, x.heldErr
+		if x.held, x.heldErr = nil, nil; err != nil {
+			return false, x.u.Fail(ctx, err)
+		}
+		return x.runHeld(ctx, k, held, request)
+	}
+}
+
+// runHeld has the shell run the command, of which request is the text that it reads. With an agent of an earlier build the command is no process of its own.
+func (x *cell) runHeld(ctx context.Context, k *codeKernel, held *agent.Held, request func(*kernel.Streams) []byte) (told bool, err error) {
+	text := request(x.streams("\x00"))
+	if len(text) > agent.MaxRunText {
+		text = nil
+	}
+	p, err := held.Run(text)
+	switch {
+	case fault.Is(err, fault.Unsupported) && !x.command.StreamStdin && !x.command.MergeOutput:
+		return true, k.process.Write(ctx, request(nil))
+	case fault.Is(err, fault.State):
 		if shell, gone := x.u.Client().Process(ctx, k.process.ID()); gone == nil && shell.Result != nil {
-			return nil, nil // the session is about to find that out, and another shell takes the command
+			return true, k.process.Write(ctx, request(nil)) // the session finds that out, and another shell takes the command
 		}
 	}
 	if err != nil {
-		return nil, x.u.Fail(ctx, err)
+		return false, x.u.Fail(ctx, err)
 	}
-	if err := x.listen(); err != nil {
-		return nil, err
+	if err = x.listen(p); err == nil && text == nil {
+		err = k.process.Write(ctx, request(x.streams(p.Streams())))
 	}
-	s := &kernel.Streams{Out: path + "1"}
-	if cmd.StreamStdin {
-		s.In = path + "0"
-	}
-	if !cmd.Merge {
-		s.Err = path + "2"
-	}
-	return s, nil
+	return true, err
 }
 
-// listen has the output of the process read, from its first byte on.
-func (x *cell) listen() error {
-	b, err := x.u.AdoptBackground(x.event, 0)
+// streams are those of the command, for the path that its agent gives them.
+func (x *cell) streams(path string) *kernel.Streams {
+	s := &kernel.Streams{Out: path + "1"}
+	if x.command.StreamStdin {
+		s.In = path + "0"
+	}
+	if !x.command.MergeOutput {
+		s.Err = path + "2"
+	}
+	return s
+}
+
+// listen has the output of the process read, from its first byte on: by a connection that is there, or another.
+func (x *cell) listen(p *agent.Process) error {
+	b, err := x.u.AdoptBackground(x.event, p, 0)
 	if err != nil {
+		if p != nil {
+			_ = p.Close()
+		}
 		return err
 	}
-	h := &hosted{output: b, over: make(chan struct{}), stop: func() {}}
+	h := &hosted{process: p, output: b, over: make(chan struct{}), stop: func() {}}
 	x.mu.Lock()
 	x.hosted = h
 	x.mu.Unlock()
@@ -84,6 +128,10 @@ func (x *cell) listen() error {
 		defer h.stop()
 		for {
 			fr, err := b.Next(ctx)
+			if err == io.EOF {
+				res := b.Result()
+				h.result = &res
+			}
 			if err != nil {
 				return
 			}
@@ -94,8 +142,12 @@ func (x *cell) listen() error {
 	return nil
 }
 
-// wordsBound is how long an agent may take to answer that a command has ended.
-const wordsBound = 10 * time.Second
+// Bounds of an agent's answer that a command has ended: by the connection that the command began with, and asked
+// apart from it.
+const (
+	wordBound  = 2 * time.Second
+	wordsBound = 10 * time.Second
+)
 
 // endHosted tells the agent how the command ended, and returns when all that it wrote was read. What the
 // agent says of the output goes into the result.
@@ -109,17 +161,30 @@ func (x *cell) endHosted(ctx context.Context) {
 	if end.Signal == "" && (out.Status == Interrupted || out.Status == TimedOut) {
 		end.Signal = "SIGINT"
 	}
-	ctx, cancel := context.WithTimeout(ctx, wordsBound)
-	defer cancel()
-	rec, err := x.u.Client().Conclude(ctx, x.ids.CellID, end)
-	if err != nil || rec.Result == nil { // its sandbox is down, and the log on the disk has what there is
-		h.stop()
-		<-h.over
-		return
+	if h.process == nil || h.process.Conclude(end) != nil || !h.within(wordBound) {
+		ctx, cancel := context.WithTimeout(ctx, wordsBound)
+		defer cancel()
+		if _, err := x.u.Client().Conclude(ctx, x.ids.CellID, end); err != nil { // its sandbox is down, and the log on the disk has what there is
+			h.stop()
+		}
 	}
 	<-h.over // a caller who is slow to take the output has its connection broken in the end
-	out.StdoutBytes, out.StderrBytes = rec.Result.StdoutBytes, rec.Result.StderrBytes
-	x.cut = [2]bool{rec.Result.StdoutTruncated, rec.Result.StderrTruncated}
+	if res := h.result; res != nil {
+		out.StdoutBytes, out.StderrBytes = res.StdoutBytes, res.StderrBytes
+		x.cut = [2]bool{res.StdoutTruncated, res.StderrTruncated}
+	}
+}
+
+// within reports whether all was read before a time has passed.
+func (h *hosted) within(bound time.Duration) bool {
+	t := time.NewTimer(bound)
+	defer t.Stop()
+	select {
+	case <-h.over:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // dropHosted ends the process of a command that never ran.
@@ -146,7 +211,7 @@ func (x *cell) rehost(ctx context.Context) error {
 	if _, err := x.u.Client().Process(ctx, x.ids.CellID); err != nil {
 		return nil // it is of an earlier build, or was not begun
 	}
-	return x.listen()
+	return x.listen(nil)
 }
 
 // pastCommand is ShellCommand for what is not in memory: its row, and its log.

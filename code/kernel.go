@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // Bounds of kernels.
@@ -35,8 +36,8 @@ type codeKernel struct {
 }
 
 // haveKernel returns the context's kernel. If that has ended, it starts another, and returns why the
-// last one had ended. The caller has the lock.
-func (cc *codeContext) haveKernel(ctx context.Context, u *engine.Use) (k *codeKernel, restarted string, err error) {
+// last one had ended. put, which may be nil, is committed with the start of one. The caller has the lock.
+func (cc *codeContext) haveKernel(ctx context.Context, u *engine.Use, put func(store.Tx) error) (k *codeKernel, restarted string, err error) {
 	cc.mu.Lock()
 	k, rec := cc.kernel, cc.rec
 	cc.mu.Unlock()
@@ -53,7 +54,7 @@ func (cc *codeContext) haveKernel(ctx context.Context, u *engine.Use) (k *codeKe
 			return nil, "", u.Fail(ctx, err)
 		}
 	}
-	k, err = cc.startKernel(ctx, u, rec)
+	k, err = cc.startKernel(ctx, u, rec, put)
 	return k, restarted, err
 }
 
@@ -95,7 +96,7 @@ func (cc *codeContext) killOrphan() {
 
 // startKernel starts a kernel: a process of the sandbox, which is no use of it while it
 // waits for cells.
-func (cc *codeContext) startKernel(ctx context.Context, u *engine.Use, rec sandbox.Context) (*codeKernel, error) {
+func (cc *codeContext) startKernel(ctx context.Context, u *engine.Use, rec sandbox.Context, put func(store.Tx) error) (_ *codeKernel, err error) {
 	language := kernel.Language(rec.Language)
 	cmd := agent.Command{
 		ID: sandbox.NewProcessID(), Argv: kernel.Command(language), Cwd: rec.Cwd, User: rec.User, Env: rec.Env, StreamStdin: true,
@@ -116,14 +117,28 @@ func (cc *codeContext) startKernel(ctx context.Context, u *engine.Use, rec sandb
 		return nil, err
 	}
 	ev.ContextID, ev.Language = cc.eventID(), rec.Language
-	p, err := u.StartBackground(ctx, cmd, ev)
+	cc.change(func(rec *sandbox.Context) {
+		rec.ProcessID, rec.Ended, rec.RunningID, rec.Cells, rec.State = cmd.ID, "", "", 0, nil // of the last one
+		rec.Starts++
+	})
+	defer func() {
+		if err != nil {
+			cc.change(func(now *sandbox.Context) {
+				now.ProcessID, now.Ended, now.RunningID, now.Cells, now.State, now.Starts = rec.ProcessID, rec.Ended, rec.RunningID, rec.Cells, rec.State, rec.Starts
+			})
+		}
+	}()
+	p, begun, err := u.StartBackground(ctx, cmd, ev, put)
+	if begun && put != nil {
+		cc.setSaved()
+	}
 	if err != nil {
 		return nil, err
 	}
 	k := &codeKernel{process: p}
 	ready, cancel := context.WithTimeout(ctx, kernelBound)
 	defer cancel()
-	k.session, err = kernel.Start(ready, language, transport{p}, bounds)
+	k.session, err = kernel.Start(ready, language, &transport{Background: p, fresh: true}, bounds)
 	if err != nil {
 		if ready.Err() != nil && ctx.Err() == nil {
 			err = fault.New(fault.Timeout, "the %s kernel was not ready after %v", language, kernelBound).
@@ -136,8 +151,6 @@ func (cc *codeContext) startKernel(ctx context.Context, u *engine.Use, rec sandb
 	if err == nil {
 		cc.mu.Lock()
 		cc.kernel = k
-		cc.rec.ProcessID, cc.rec.Ended, cc.rec.RunningID, cc.rec.Cells = cmd.ID, "", "", 0
-		cc.rec.Starts++
 		cc.mu.Unlock()
 	}
 	cc.watch(k)

@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // Background is a process of a sandbox that is no use of it by itself: an interpreter that waits
@@ -27,36 +28,43 @@ type Background struct {
 	gaps   int
 }
 
-// StartBackground commits ev, the event of a process, and starts it. cmd has an id, and was
-// prepared. Where it does not begin, its event says so. Have it watched.
-func (u *Use) StartBackground(ctx context.Context, cmd agent.Command, ev *sandbox.Event) (*Background, error) {
+// StartBackground commits ev, the event of a process, with what more writes, and starts it. cmd has an id,
+// and was prepared. Where it does not begin, its event says so; whether ev was committed, begun tells. Have it watched.
+func (u *Use) StartBackground(ctx context.Context, cmd agent.Command, ev *sandbox.Event, more func(store.Tx) error) (b *Background, begun bool, err error) {
 	own, err := u.Again(actCode)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	ev.ProcessID, ev.User, ev.Cwd, ev.Command = cmd.ID, u.Account().Shown(cmd.User), cmd.Cwd, cmd.Argv[0]
-	if err := own.Begin(ctx, ev, nil); err != nil {
+	held, heldErr := u.l.client.Hold(ctx, cmd) // as in launch
+	if err := own.Begin(ctx, ev, more); err != nil {
+		if heldErr == nil {
+			held.Drop()
+		}
 		own.End()
-		return nil, err
+		return nil, false, err
 	}
-	p, err := u.l.client.Start(ctx, cmd)
+	var p *agent.Process
+	if err = heldErr; err == nil {
+		p, err = held.Start()
+	}
 	if err != nil {
 		err = u.Fail(ctx, err)
 		newFollower(own, ev, 0).notBegun(ctx, err)
 		own.End()
-		return nil, err
+		return nil, true, err
 	}
-	return own.background(ev, p, 0), nil
+	return own.background(ev, p, 0), true, nil
 }
 
-// AdoptBackground goes on with a process that an earlier server started, behind the frame of its
-// output with the number seen. Have it watched, or abandon it.
-func (u *Use) AdoptBackground(ev *sandbox.Event, seen int64) (*Background, error) {
+// AdoptBackground goes on with a process that somebody else started, behind the frame of its
+// output with the number seen. p is a connection that is there; nil: it is made. Have it watched, or abandon it.
+func (u *Use) AdoptBackground(ev *sandbox.Event, p *agent.Process, seen int64) (*Background, error) {
 	own, err := u.Again(actCode)
 	if err != nil {
 		return nil, err
 	}
-	return own.background(ev, nil, seen), nil
+	return own.background(ev, p, seen), nil
 }
 
 func (u *Use) background(ev *sandbox.Event, p *agent.Process, seen int64) *Background {
@@ -135,6 +143,14 @@ func (b *Background) Result() sandbox.Result { return b.result }
 func (b *Background) Close() {
 	b.reader.hangUp()
 	b.reader.process = nil
+}
+
+// Greet writes the first words to the standard input of a process that was just started, by the connection that
+// started it, and does not wait until they are taken. It is for the goroutine of Next. What is lost with a
+// connection that breaks is missing: the process does not answer, or has ended.
+func (b *Background) Greet(ctx context.Context, data []byte) error {
+	_, err := b.reader.process.WriteBy(ctx, data)
+	return err
 }
 
 // Write writes all of data to the standard input.

@@ -164,11 +164,16 @@ func (f *follower) conclude(ctx context.Context, res sandbox.Result) ExecResult 
 		f.record(ctx, r)
 		e.core.Checkpoint("exec.outcome")
 		f.hangUp()
-		if x, ok := f.u.l.inst.(runtime.Expecter); ok {
-			x.Expect()
-		}
+		f.u.expect()
 	})
 	return r
+}
+
+// expect makes the connection ahead that the next command takes.
+func (u *Use) expect() {
+	if x, ok := u.l.inst.(runtime.Expecter); ok {
+		x.Expect()
+	}
 }
 
 // follow returns the command's result. The error is ctx's; follow may then be

@@ -114,6 +114,7 @@ func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
 		defer u.End()
 		defer end()
 		commit(ctx)
+		u.expect()
 	})
 }
 

@@ -139,6 +139,7 @@ func (r *run) end(s *Session, m *message) {
 // ended. It waits while another caller's Execute goes on. Errors:
 //
 //   - fault.Invalid, fault.TooLarge: the cell, which was not run.
+//   - that of the cell's Deliver, which told the kernel nothing: the cell was not run.
 //   - fault.State: a cell runs that no caller follows (Wait for it, or Interrupt it), or the
 //     context is dead; the cell was not run.
 //   - fault.Timeout: the cell was interrupted at its timeout and still runs.
@@ -174,10 +175,24 @@ func (s *Session) Execute(ctx context.Context, c Cell, h Handler) (Outcome, erro
 			s.stray[i] = nil
 		}
 	}
-	if err := s.write(ctx, s.language.run(s.run.id, c)); err != nil {
+	if told, err := s.deliver(ctx, c); err != nil && told {
 		return Outcome{}, s.unsent(ctx, err, h)
+	} else if err != nil {
+		s.finish()
+		return Outcome{}, err
 	}
 	return s.follow(ctx, c, h, began)
+}
+
+// deliver tells the kernel of a cell, and reports whether it may have heard of it.
+func (s *Session) deliver(ctx context.Context, c Cell) (told bool, err error) {
+	id := s.run.id
+	if c.Deliver == nil {
+		return true, s.write(ctx, s.language.run(id, c))
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return c.Deliver(ctx, func(streams *Streams) []byte { return bashRun(id, c, streams) })
 }
 
 // lastWords is how long a kernel's end may take to be told when it has stopped to read.

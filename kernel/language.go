@@ -56,8 +56,23 @@ var (
 	//go:embed program/kernel.js
 	nodeText string
 	//go:embed program/kernel.bash
-	bashText string
+	bashKernel string
 )
+
+// bashQuiet comes before the kernel's text: what bash is told after that is in no history, and its prompts, of which
+// there is one for each line, are nobody's.
+const bashQuiet = "set +H +o history; exec 198>&1 199>&2 >/dev/null 2>&1\n"
+
+// bashText is the kernel's text without what only people read.
+var bashText = sync.OnceValue(func() string {
+	var b strings.Builder
+	for line := range strings.Lines(bashKernel) {
+		if line = strings.TrimLeft(line, "\t"); line != "\n" && line[0] != '#' {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+})
 
 // pythonText is the kernel's text with that of charts in it, which it runs when it meets one.
 var pythonText = sync.OnceValue(func() string {

@@ -5,6 +5,7 @@ package kernel
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -34,10 +35,11 @@ type Cell struct {
 	// Empty: it is at its end.
 	Stdin []byte
 
-	// Streams, of a cell in bash, are where the cell finds its input and its outputs, which are files or
-	// pipes of the sandbox. Nil: the kernel's own outputs, and Stdin. What the cell writes comes to no
-	// Handler then.
-	Streams *Streams
+	// Deliver brings the cell to a kernel of bash in the place of [Transport.Write]. request returns what is to be
+	// written to its input: for a cell that finds its input and its outputs in streams, whose output comes to no
+	// Handler, or for nil for one with the kernel's own outputs and Stdin. Where told is false after an error, the
+	// kernel has read nothing of it, and the session goes on.
+	Deliver func(ctx context.Context, request func(*Streams) []byte) (told bool, err error)
 
 	// Timeout interrupts the cell when it has run for so long; 0: never. Grace is how long the
 	// cell may take to end then; 0: DefaultGrace.
@@ -48,7 +50,7 @@ type Cell struct {
 	Slept func() time.Duration
 }
 
-// Streams are paths.
+// Streams are the paths of files or pipes of the sandbox.
 type Streams struct {
 	In  string // empty: Stdin of the cell
 	Out string
@@ -109,13 +111,13 @@ func (l Language) hello(token string) []byte {
 	}
 	// In two, so that what lists variables does not write it.
 	half := len(token) / 2
-	return []byte("__sandpit_a=" + token[:half] + " __sandpit_b=" + token[half:] + "\n" + bashText)
+	return []byte(bashQuiet + "__sandpit_a=" + token[:half] + " __sandpit_b=" + token[half:] + "\n" + bashText())
 }
 
 // run asks for a cell.
 func (l Language) run(id int64, c Cell) []byte {
 	if l == Bash {
-		return bashRun(id, c)
+		return bashRun(id, c, nil)
 	}
 	return framed(request{Op: "run", ID: id, Code: &c.Code, Env: c.Env})
 }
@@ -157,7 +159,7 @@ func framed(r request) []byte {
 // bash goes on with the second. A cell's status is passed on to the next one, and "&& :"
 // keeps `set -e` and traps from taking it for a failure. It is `command` that gives the
 // variables to children, which `builtin` does not.
-func bashRun(id int64, c Cell) []byte {
+func bashRun(id int64, c Cell, streams *Streams) []byte {
 	var b strings.Builder
 	n := strconv.FormatInt(id, 10)
 	b.WriteString("__sandpit_start " + n + " $? && :; ")
@@ -169,14 +171,13 @@ func bashRun(id int64, c Cell) []byte {
 	for _, name := range names {
 		b.WriteString(name + "=" + quote(c.Env[name]) + " ")
 	}
-	b.WriteString(`\command source /dev/fd/197 ` + bashStreams(c) + ` 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
+	b.WriteString(`\command source /dev/fd/197 ` + bashStreams(c, streams) + ` 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
 	b.WriteString("__sandpit_end " + n + " $? && :\n")
 	return []byte(b.String())
 }
 
 // bashStreams is the redirections of a cell's three streams.
-func bashStreams(c Cell) string {
-	s := c.Streams
+func bashStreams(c Cell, s *Streams) string {
 	if s == nil {
 		return bashStdin(c.Stdin) + ` >&198 2>&199`
 	}

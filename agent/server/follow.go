@@ -194,6 +194,12 @@ func (p *process) feed(c *call.Conn) {
 			_, _ = p.writeStdin(p.srv.ctx, b) // what it will never read is dropped, as the kernel would
 		case t == wire.End:
 			p.closeStdin()
+		case t == wire.Told && p.hosted != nil:
+			end := new(wire.Result)
+			if wire.Decode(b, end) != nil {
+				return
+			}
+			p.hosted.tell(end)
 		}
 	}
 }

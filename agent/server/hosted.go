@@ -4,8 +4,10 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"net"
 	"runtime"
 	"strconv"
 	"time"
@@ -40,8 +42,8 @@ type hosting struct {
 // pipeDirs are where the pipes are made: in the first that takes them.
 var pipeDirs = [...]string{"/dev/shm", "/tmp"}
 
-// serveStartIn answers a start of a command in a shell.
-func (s *Server) serveStartIn(ctx context.Context, c *call.Conn, req *wire.Request) error {
+// serveRunIn has a shell run a command, and follows that.
+func (s *Server) serveRunIn(ctx context.Context, c *call.Conn, req *wire.Request) error {
 	st := req.Start
 	if err := s.checkStart(req.ID, st); err != nil {
 		return err
@@ -49,12 +51,27 @@ func (s *Server) serveStartIn(ctx context.Context, c *call.Conn, req *wire.Reque
 	if st.Terminal != nil || st.StdinSize > 0 || st.Held || st.TimeoutMS > 0 || st.Lossless {
 		return fault.InvalidField("start", "a command in a shell has no terminal, no input that is given at once, and no time limit")
 	}
+	text, err := receiveText(c)
+	if err == nil && c.Gone() {
+		err = net.ErrClosed
+	}
+	if err != nil {
+		return err
+	}
 	shell, err := s.running(req.In)
 	if err != nil {
 		return err
 	}
 	if shell.hosted != nil || shell.pid == 0 {
 		return fault.New(fault.State, "process %s is no shell", message.Clip(req.In, 80))
+	}
+	if text != nil {
+		if shell.stdinTurn == nil {
+			return noStdin(req.In)
+		}
+		if err := shell.takeStdinFor(ctx, c); err != nil {
+			return err
+		}
 	}
 	sp := &spawn{
 		p: &process{
@@ -65,14 +82,63 @@ func (s *Server) serveStartIn(ctx context.Context, c *call.Conn, req *wire.Reque
 	}
 	p, err := s.start(ctx, req.ID, sp)
 	if err != nil {
+		if text != nil {
+			shell.giveStdin()
+		}
 		sp.p.dropPipes()
 		sp.drop()
 		return err
 	}
 	defer p.release()
+	if text != nil { // to its end, whoever goes away: a shell with half of it would be of no use
+		s.work.Go(func() { shell.say(bytes.ReplaceAll(text, []byte{0}, []byte(p.hosted.path))) })
+	}
+	off, unreadable := p.seek(0, 0)
 	rec := p.snapshot()
 	rec.Streams = p.hosted.path
-	return c.Answer(rec)
+	if unreadable != nil || c.Send(wire.Reply, rec) != nil {
+		return unreadable
+	}
+	return p.serve(ctx, c, off, false)
+}
+
+// receiveText reads Data up to its End; nil: there is none.
+func receiveText(c *call.Conn) (text []byte, err error) {
+	for {
+		b, err := c.Data()
+		switch {
+		case err != nil:
+			return nil, err
+		case b == nil:
+			return text, nil
+		case len(text)+len(b) > wire.MaxData:
+			return nil, fault.New(fault.Malformed, "what the shell is to read has more than %d bytes", wire.MaxData)
+		}
+		text = append(text, b...)
+	}
+}
+
+// takeStdinFor is takeStdin for a client, who may go away meanwhile.
+func (p *process) takeStdinFor(ctx context.Context, c *call.Conn) error {
+	select {
+	case p.stdinTurn <- struct{}{}:
+		return nil
+	default:
+	}
+	ctx, done := c.Until(ctx)
+	err := p.takeStdin(ctx)
+	done()
+	_ = c.SetReadDeadline(time.Time{})
+	return err
+}
+
+// say writes to the input of a shell, of which the caller has the turn, and gives that back. A shell that takes
+// nothing any more is ended: nobody could tell it anything.
+func (p *process) say(text []byte) {
+	defer p.giveStdin()
+	if _, err := p.writeInTurn(p.srv.ctx, text); err != nil && !p.hasEnded() {
+		p.kill(wire.CauseKilled, "its input is closed, and it takes no command")
+	}
 }
 
 // host makes the pipes of a command in a shell.
@@ -220,16 +286,21 @@ func (s *Server) tell(ctx context.Context, c *call.Conn, req *wire.Request) erro
 	if p.hosted == nil || req.Result == nil {
 		return fault.New(fault.State, "process %s is no command in a shell, or how it ended is missing", message.Clip(req.ID, 80))
 	}
-	select {
-	case p.hosted.told <- req.Result:
-	default:
-	}
+	p.hosted.tell(req.Result)
 	ctx, done := c.Until(ctx)
 	defer done()
 	if err := p.done(ctx); err != nil {
 		return err
 	}
 	return c.Answer(p.snapshot())
+}
+
+// tell passes on how the command ended, unless that is known.
+func (h *hosting) tell(end *wire.Result) {
+	select {
+	case h.told <- end:
+	default:
+	}
 }
 
 // waitHosted sees a command in a shell through.

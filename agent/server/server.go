@@ -243,7 +243,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpRunIn, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
 	default:
 		if c.Gone() {
 			return
@@ -267,8 +267,8 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		})
 	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged:
 		return s.serveStart(ctx, c, req)
-	case wire.OpStartIn:
-		return s.serveStartIn(ctx, c, req)
+	case wire.OpRunIn:
+		return s.serveRunIn(ctx, c, req)
 	case wire.OpConclude:
 		return s.tell(ctx, c, req)
 	case wire.OpAttach:

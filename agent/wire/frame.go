@@ -35,6 +35,7 @@ const (
 	Call  Type = 0x02 // client: a Request as JSON
 	Data  Type = 0x03 // either: raw bytes, of stdin or of a file
 	End   Type = 0x04 // client, and with OpDial either: all Data was sent
+	Told  Type = 0x05 // client, with OpRunIn: how the command ended; a Result as JSON
 
 	Reply   Type = 0x10 // server: the call was taken; JSON
 	Failure Type = 0x11 // server: it failed, and this is the last frame; an Error as JSON

@@ -26,10 +26,12 @@ const (
 	// OpStartMerged: OpStart with Start.Merge, and any Start.Redact. It is an op of its own for the
 	// same reason.
 	OpStartMerged = "start_merged"
-	// OpStartIn: Start, ID; In, the process of a shell that is about to run the command in itself. Nothing is
-	// started: the Record's Streams is where the shell finds the command's streams. With Start.StreamStdin its
-	// input comes by OpInput. Reply is the Record, Done.
-	OpStartIn = "start_in"
+	// OpRunIn: Start, ID; In, the process of a shell that is to run the command in itself; Data, up to MaxData in all,
+	// that tells the shell so, and End, before which nothing is done. Nothing is started: the Record's Streams is
+	// where the shell finds the command's streams, and stands for each NUL of Data, which the agent writes to the
+	// shell's input. Without Data the client does. With Start.StreamStdin the command's input comes by OpInput. Back
+	// as with OpStart. Told ends the command, as OpConclude does.
+	OpRunIn = "run_in"
 	// OpConclude: ID, of such a command that has ended, and Result, of which ExitCode, Signal, Cause and
 	// CauseDetail count. Reply is the Record, Done. Of several ends the first stands; the shell's end is one, too.
 	OpConclude = "conclude"
@@ -311,7 +313,7 @@ type Record struct {
 	PID      int       `json:"pid,omitempty"`
 	Result   *Result   `json:"result,omitempty"`
 	LastSeq  int64     `json:"last_seq,omitempty"`
-	// Streams, in the answer to OpStartIn, is the path of three pipes without its last character: 0 is the input,
+	// Streams, in the answer to OpRunIn, is the path of three pipes without its last character: 0 is the input,
 	// if that is streamed, 1 and 2 are the outputs; merged ones are 1.
 	Streams string `json:"streams,omitempty"`
 }

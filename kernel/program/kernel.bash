@@ -3,11 +3,10 @@
 #
 # What a bash that reads its commands from a pipe is told first. The package doc
 # of sandpit.dev/kernel is the contract. Messages and cells use copies of the
-# outputs; bash itself, with its prompts and notices, speaks to nobody. A cell is a
+# outputs, 198 and 199; bash itself, with its prompts and notices, speaks to nobody, which a line
+# before this text says. Comments are not sent. A cell is a
 # sourced here-string, so that an interrupt, an error or a `return` ends the cell and
 # not the shell, and an `exit` ends the shell.
-exec 198>&1 199>&2 >/dev/null 2>&1
-set +H +o history
 unset HISTFILE
 PS1= PS2=
 trap 'exit 143' TERM
