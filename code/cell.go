@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -50,10 +51,11 @@ type cell struct {
 	sink    *Sink // nil: the caller takes nothing
 	collect bool
 	sinkErr error
-	deaf    chan struct{} // closed when the sink failed
-	stop    bool          // the caller wants it to end
-	kernel  *codeKernel   // that it runs in
-	kept    budget.Output // of its output
+	deaf    chan struct{}  // closed when the sink failed
+	stop    bool           // the caller wants it to end
+	ending  syscall.Signal // that is to end a shell's command; 0: none
+	kernel  *codeKernel    // that it runs in
+	kept    budget.Output  // of its output
 	results keptResults
 }
 
@@ -357,6 +359,7 @@ func (x *cell) setResult(ctx context.Context, k *codeKernel, res kernel.Outcome,
 	default:
 		out.Status = OK
 	}
+	x.endedBy()
 	x.mu.Lock()
 	if x.killed && out.Cause == sandbox.CauseNone && out.ExitCode != 0 {
 		out.Cause, out.CauseDetail = sandbox.CauseKilled, "killed on request"

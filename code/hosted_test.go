@@ -119,6 +119,62 @@ func TestAShellsCommandIsAProcess(t *testing.T) {
 			t.Errorf("%+v, %v", rec.Result, err)
 		}
 	})
+	t.Run("ThatSignalsEndAsAnyOther", func(t *testing.T) {
+		h := started(t)
+		said(t, h.in("main", "x=kept"), "", 0)
+		signal := func(command string, sig syscall.Signal) code.ShellResult {
+			t.Helper()
+			r := h.begun(engine.ExecRequest{Shell: command})
+			if err := h.engine.SignalProcess(t.Context(), alice, "box", r.ProcessID, sig, false); err != nil {
+				t.Fatal(err)
+			}
+			done, err := h.code.ShellCommand(t.Context(), alice, "box", "main", r.ProcessID, time.Minute)
+			if err != nil || done.Shell.Ended {
+				t.Fatalf("%s: %+v, %v", command, done, err)
+			}
+			rec, err := h.engine.Process(t.Context(), alice, "box", r.ProcessID)
+			if err != nil || rec.Result == nil || rec.Result.Signal != done.Signal || rec.Result.ExitCode != done.ExitCode || rec.Result.Cause != done.Cause {
+				t.Errorf("%s: %+v, %v, and the caller was told %+v", command, rec.Result, err, done.Result)
+			}
+			return done
+		}
+		for _, c := range []struct {
+			command, out, signal string
+			sig                  syscall.Signal
+			code                 int
+			cause                sandbox.Cause
+		}{
+			{"sleep 1000; echo after", "", "SIGTERM", syscall.SIGTERM, 143, ""},
+			{"while :; do sleep 1000; done; echo after", "", "SIGHUP", syscall.SIGHUP, 129, ""},
+			{"while :; do :; done; echo after", "", "SIGQUIT", syscall.SIGQUIT, 131, ""},
+			{"sh -c 'trap \"echo cleaned; exit 7\" TERM; while :; do sleep 0.01; done'; echo after $?", "cleaned\n", "SIGTERM", syscall.SIGTERM, 143, ""},
+			{"sh -c 'trap \"\" INT TERM; sleep 1000; sleep 1000'; echo after", "", "SIGKILL", syscall.SIGKILL, 137, sandbox.CauseKilled},
+			{"sleep 1000; echo after", "", "SIGINT", syscall.SIGINT, 130, ""},
+		} {
+			r := signal(c.command, c.sig)
+			if string(r.Stdout) != "begun\n"+c.out || r.Signal != c.signal || r.ExitCode != c.code || r.Cause != c.cause {
+				t.Errorf("%s by %s: %q, %+v", c.command, c.signal, r.Stdout, r.Result)
+			}
+			said(t, h.in("main", "echo $x"), "kept\n", 0)
+		}
+	})
+	t.Run("ThatWaitsForItsTurnTakesInputThen", func(t *testing.T) {
+		h := started(t)
+		first := h.begun(engine.ExecRequest{Shell: "sleep 1000"})
+		second, ids := make(chan code.ShellResult, 1), make(chan string, 1)
+		go func() {
+			r, _ := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "cat", StreamStdin: true, Started: func(id string) { ids <- id }}, nil)
+			second <- r
+		}()
+		if err := h.engine.SignalProcess(t.Context(), alice, "box", first.ProcessID, syscall.SIGKILL, false); err != nil {
+			t.Fatal(err)
+		}
+		id := <-ids // it has the shell, and is about to be sent
+		if _, err := h.engine.WriteInput(t.Context(), alice, "box", id, engine.InputRequest{Data: []byte("early\n"), Offset: -1, End: true}); err != nil {
+			t.Fatal(err)
+		}
+		said(t, <-second, "early\n", 0)
+	})
 	t.Run("AlsoAfterTheServersEnd", func(t *testing.T) {
 		h := started(t)
 		first := h.in("main", "echo first")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/access"
+	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
@@ -171,8 +172,9 @@ func (cc *codeContext) command(id string) *cell {
 	return nil
 }
 
-// Signal passes a signal on to a command of a shell: to what it has started. SIGINT interrupts the command
-// as Ctrl-C does; what ends a program ends the command, and the shell with it where nothing less does.
+// Signal passes a signal on to a command of a shell: to what it has started, as to any process. What ends a program
+// ends the command, too, which goes on to nothing more when that program has ended; the shell stays. SIGINT
+// interrupts the command as Ctrl-C does, and SIGKILL ends the shell with it where nothing less does.
 func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 	select {
 	case <-x.done:
@@ -183,7 +185,13 @@ func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 	case syscall.SIGINT:
 		x.interrupt(ctx)
 		return nil
-	case syscall.SIGTERM, syscall.SIGKILL, syscall.SIGHUP, syscall.SIGQUIT:
+	case syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		if x.end(ctx, sig) {
+			return nil
+		}
+		x.interrupt(ctx) // before it is sent, or its shell is of an earlier build
+		return nil
+	case syscall.SIGKILL:
 		x.kill(ctx)
 		return nil
 	}
@@ -196,12 +204,52 @@ func (x *cell) Signal(ctx context.Context, sig syscall.Signal) error {
 	return x.u.Client().Signal(ctx, x.ids.CellID, sig, true)
 }
 
-// kill ends the command: what does not heed an interrupt is killed behind the caller's back.
+// endings are the signals that a command is ended by, in the words of results.
+var endings = map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP", syscall.SIGQUIT: "SIGQUIT", syscall.SIGKILL: "SIGKILL"}
+
+// end sends what the command has started a signal that ends programs, and has the shell go on to nothing more of the
+// command. It reports false where the shell could not be told.
+func (x *cell) end(ctx context.Context, sig syscall.Signal) bool {
+	x.mu.Lock()
+	k, h := x.kernel, x.hosted
+	x.ending = sig
+	x.mu.Unlock()
+	if k == nil || h == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, agent.SilenceBound)
+	defer cancel()
+	return k.session.Stop(func() error {
+		if err := x.u.Client().Signal(ctx, k.process.ID(), kernel.StopSignal, false); err != nil {
+			return err
+		}
+		return x.u.Client().Signal(ctx, x.ids.CellID, sig, true)
+	}) == nil
+}
+
+// endedBy makes the result of a command that a signal was to end, and that did not go on, that of a program which the
+// signal ended.
+func (x *cell) endedBy() {
+	x.mu.Lock()
+	sig := x.ending
+	x.mu.Unlock()
+	out := &x.out
+	switch {
+	case sig == 0 || out.Dead || out.Cause != sandbox.CauseNone:
+		return
+	case out.ExitCode == exitInterrupted, out.ExitCode == 128+int(kernel.StopSignal), out.ExitCode == 128+int(sig):
+		out.Status, out.ExitCode, out.Signal = OK, 128+int(sig), endings[sig]
+	}
+}
+
+// kill ends the command, whatever it does about it: what lives on is killed behind the caller's back.
 func (x *cell) kill(ctx context.Context) {
 	x.mu.Lock()
 	x.killed = true
 	x.mu.Unlock()
-	x.interrupt(ctx)
+	if !x.end(ctx, syscall.SIGKILL) {
+		x.interrupt(ctx)
+	}
 	x.s.engine.Go(func(ctx context.Context) {
 		for range killTries {
 			_ = x.Await(ctx, kernel.DefaultGrace)

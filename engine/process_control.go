@@ -193,6 +193,17 @@ func (e *Engine) WriteInput(ctx context.Context, c access.Caller, ref, processID
 				in.Offset += int64(sum.Bytes)
 			}
 			taken, err := u.l.client.Input(ctx, processID, in)
+			for fault.Is(err, fault.NotFound) && time.Now().Before(until) {
+				x := e.extension.Command(u, processID)
+				if x == nil || x.Await(ctx, rowPause) != nil { // else it waits for its turn
+					break
+				}
+				taken, err = u.l.client.Input(ctx, processID, in)
+			}
+			if fault.Is(err, fault.NotFound) && e.extension.Command(u, processID) != nil {
+				return fault.New(fault.State, "the command %s has not begun in this time: its shell runs what came before it, or has ended", processID).
+					WithRemedy("write to it again later, or wait longer")
+			}
 			if err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ type interruptible struct {
 	id      int64
 	started bool
 	wanted  bool               // an interrupt, as soon as it has started
+	stopped bool               // the kernel was sent StopSignal
 	tries   int                // how often one was sent
 	again   time.Time          // when to send it again
 	wake    context.CancelFunc // ends the wait of who follows the cell
@@ -52,6 +53,25 @@ func (s *Session) Interrupt(ctx context.Context) error {
 		return nil // who follows it does it then
 	}
 	return s.stop(ctx, r)
+}
+
+// Stop calls send, which sends the kernel StopSignal, and what the cell has started what ends that, while the cell that
+// runs is sure to be the one that is meant. It is fault.State where none has started, and where the kernel does not
+// know the signal.
+func (s *Session) Stop(send func() error) error {
+	s.signal.Lock()
+	defer s.signal.Unlock()
+	s.mu.Lock()
+	r := s.running
+	ok := s.state.Stops && r != nil && r.started
+	if ok {
+		r.stopped = true
+	}
+	s.mu.Unlock()
+	if !ok {
+		return fault.New(fault.State, "no cell is running that could be stopped")
+	}
+	return send()
 }
 
 // stop sends the interrupt.

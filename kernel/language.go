@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"sandpit.dev/fault"
 )
@@ -62,6 +63,10 @@ var (
 // bashQuiet comes before the kernel's text: what bash is told after that is in no history, and its prompts, of which
 // there is one for each line, are nobody's.
 const bashQuiet = "set +H +o history; exec 198>&1 199>&2 >/dev/null 2>&1\n"
+
+// StopSignal makes a bash end its cell, see [Session.Stop], which goes on to nothing more, as soon as the program that
+// it waits for has ended: SIGRTMAX-2, whose trap bash runs then. The caller ends that program.
+const StopSignal syscall.Signal = 62
 
 // bashText is the kernel's text without what only people read.
 var bashText = sync.OnceValue(func() string {

@@ -85,7 +85,8 @@ type State struct {
 	LastID    int64    `json:"last_id"`
 	LastPing  int64    `json:"last_ping"`
 	Running   bool     `json:"running"`
-	Cursor    int64    `json:"cursor"` // the transport is to begin after the chunk with this number
+	Stops     bool     `json:"stops,omitempty"` // the kernel knows StopSignal
+	Cursor    int64    `json:"cursor"`          // the transport is to begin after the chunk with this number
 	MaxStdout int64    `json:"max_stdout"`
 	MaxStderr int64    `json:"max_stderr"`
 	Stdout    int64    `json:"stdout"` // bytes up to the cursor
@@ -104,7 +105,7 @@ func Start(ctx context.Context, l Language, t Transport, o Options) (*Session, e
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	s := newSession(State{Language: l, Token: hex.EncodeToString(b[:]), MaxStdout: o.MaxStdout, MaxStderr: o.MaxStderr}, t)
+	s := newSession(State{Language: l, Token: hex.EncodeToString(b[:]), Stops: l == Bash, MaxStdout: o.MaxStdout, MaxStderr: o.MaxStderr}, t)
 	s.Redact(o.Redact)
 	writeErr := t.Write(ctx, l.hello(s.token))
 	for s.heard == nil {
@@ -201,7 +202,7 @@ func (s *Session) finish() {
 	s.signal.Lock()
 	defer s.signal.Unlock()
 	s.mu.Lock()
-	if s.running != nil && s.running.wanted {
+	if s.running != nil && (s.running.wanted || s.running.stopped) {
 		s.uncertain = true
 	}
 	s.run, s.running = nil, nil

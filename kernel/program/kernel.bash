@@ -10,6 +10,7 @@
 unset HISTFILE
 PS1= PS2=
 trap 'exit 143' TERM
+trap '\builtin kill -INT $$' RTMAX-2
 __sandpit_count=0 __sandpit_ended=0
 __sandpit_say() {
 	builtin local LC_ALL=C m
