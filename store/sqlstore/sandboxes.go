@@ -5,7 +5,6 @@ package sqlstore
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -348,22 +347,19 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 // listing is the statement of a page, with one row more to find whether there is a next one.
 func (q sandboxes) listing(query *store.SandboxQuery, limit int) (string, []any, error) {
 	by := sortingBy(query.Sort)
-	ordered := by.ordered(query.Oldest)
 	begin, err := by.begin(query)
 	if err != nil {
 		return "", nil, err
 	}
-	var w *where
+	w, page := new(where), ""
 	if by.kind == cursorSandboxes {
 		w = q.matching(query)
 		begin(w)
+		page = w.page(limit, query.Offset)
 	} else {
-		w = q.sorted(query, ordered, begin, limit)
+		q.sorted(w, query, by, begin, limit)
 	}
-	text := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() + ordered + " LIMIT " + strconv.Itoa(limit+1)
-	if query.Offset > 0 {
-		text += " OFFSET " + w.arg(int64(query.Offset))
-	}
+	text := "SELECT " + sandboxColumns + " FROM sandboxes" + w.String() + ordered(by.column, query.Oldest) + page
 	return text, w.args, nil
 }
 

@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sandpit.dev/sandbox"
@@ -46,12 +47,21 @@ func sortingBy(by store.SandboxSort) sorting {
 }
 
 // ordered is the ORDER BY of a list.
-func (o sorting) ordered(oldest bool) string {
+func ordered(column string, oldest bool) string {
 	order := " DESC"
 	if oldest {
 		order = " ASC"
 	}
-	return " ORDER BY " + o.column + order + ", id" + order
+	return " ORDER BY " + column + order + ", id" + order
+}
+
+// page is the LIMIT of a page, with one row more to find whether there is a next one.
+func (w *where) page(limit, offset int) string {
+	text := " LIMIT " + strconv.Itoa(limit+1)
+	if offset > 0 {
+		text += " OFFSET " + w.arg(int64(offset))
+	}
+	return text
 }
 
 // begin returns what adds the condition of a query's cursor.
@@ -96,10 +106,10 @@ func (q sandboxes) narrow(w *where, query *store.SandboxQuery) {
 	}
 }
 
-// sorted returns the condition of a page that is sorted by anything but creation: its rows are among the first of the
+// sorted adds the condition of a page that is sorted by anything but creation: its rows are among the first of the
 // stopped ones, which the index of the sort has in order, and the first of the others, which are few and are sorted.
-func (q sandboxes) sorted(query *store.SandboxQuery, ordered string, begin func(*where), limit int) *where {
-	out := new(where)
+// No row is read whole but those of the page.
+func (q sandboxes) sorted(w *where, query *store.SandboxQuery, by sorting, begin func(*where), limit int) {
 	var parts []string
 	for _, part := range []struct {
 		state  string
@@ -111,19 +121,18 @@ func (q sandboxes) sorted(query *store.SandboxQuery, ordered string, begin func(
 		if !part.wanted {
 			continue
 		}
-		w := where{args: out.args}
-		w.and(part.state)
+		p := where{args: w.args}
+		p.and(part.state)
 		if query.Project != "" {
-			w.and(unindexed("project") + " = " + w.arg(query.Project))
+			p.and(unindexed("project") + " = " + p.arg(query.Project))
 		}
-		in(&w, "state", query.States)
-		q.narrow(&w, query)
-		begin(&w)
-		parts = append(parts, "SELECT id FROM (SELECT id FROM sandboxes"+w.String()+ordered+" LIMIT "+w.arg(int64(limit+1+query.Offset))+") AS part")
-		out.args = w.args
+		in(&p, "state", query.States)
+		q.narrow(&p, query)
+		begin(&p)
+		parts = append(parts, "SELECT id, sort FROM (SELECT id, "+by.column+" AS sort FROM sandboxes"+p.String()+ordered(by.column, query.Oldest)+" LIMIT "+p.arg(int64(limit+1+query.Offset))+") AS part")
+		w.args = p.args
 	}
-	out.and("id IN (" + strings.Join(parts, " UNION ALL ") + ")")
-	return out
+	w.and("id IN (SELECT id FROM (" + strings.Join(parts, " UNION ALL ") + ") AS parts" + ordered("sort", query.Oldest) + w.page(limit, query.Offset) + ")")
 }
 
 // value is what the column is compared with for the number of a cursor.
