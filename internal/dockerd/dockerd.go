@@ -44,6 +44,8 @@ type Options struct {
 	Programs *programs.Finder
 	// MapUsers has Docker's Engine map the users of containers: their root is no user of the host's.
 	MapUsers bool
+	// Rootless has Docker's Engine be nobody on the host: its own root, and that of containers, is none of the host's users.
+	Rootless bool
 	// DataBytes is the size of a file system in memory that holds its data, which is gone with it. Zero: Dir holds them.
 	DataBytes int64
 	// DataFS makes it one in a file of Dir's, which stays: btrfs, whose Engine is Docker's of that name, or xfs, mounted
@@ -95,7 +97,11 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 		"hosts": []string{"unix://" + socket}, "bridge": "none", "iptables": false, "ip6tables": false,
 		"storage-driver": layersBy(o.DataFS), "features": map[string]bool{"containerd-snapshotter": false},
 		"max-download-attempts": 1, // each more waits five seconds longer
-		"exec-opts":             []string{"native.cgroupdriver=cgroupfs"}, "cgroup-parent": "/" + o.Group,
+	}
+	if o.Rootless { // such one has no cgroups of version 1
+		set["rootless"], set["userland-proxy"] = true, false
+	} else {
+		set["exec-opts"], set["cgroup-parent"] = []string{"native.cgroupdriver=cgroupfs"}, "/"+o.Group
 	}
 	if o.TLS != "" {
 		set["hosts"] = []string{"unix://" + socket, "tcp://" + TLSAddress}
@@ -125,7 +131,11 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
-	return start(ctx, o, []string{o.Group}, socket, k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config), prepare)
+	cmd := k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config)
+	if o.Rootless {
+		prepare = asNobody(cmd, o)
+	}
+	return start(ctx, o, []string{o.Group}, socket, cmd, prepare)
 }
 
 // start has the command run in namespaces of its own, in which prepare was called, and waits until it answers at the socket. The groups are
@@ -136,17 +146,15 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	e := &Engine{Socket: socket, groups: groups, mapped: o.MapUsers, ended: make(chan error, 1)}
+	e := &Engine{Socket: socket, groups: groups, mapped: o.MapUsers || o.Rootless, ended: make(chan error, 1)}
 	if e.thread, err = programs.NewPrivate(); err != nil {
 		return nil, err
 	}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = o.Dir // Podman's monitor of a container writes a file into its own
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-		Setpgid:    true,
-		Pdeathsig:  syscall.SIGKILL, // the thread ends with us, however we end
-	}
+	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // the thread ends with us, however we end
 	err = e.thread.Do(func() error {
 		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
 			return err

@@ -22,10 +22,12 @@ var _ runtime.DiskLimiter = (*Driver)(nil)
 // An Engine limits what a container writes where its driver of layers can: by an option of the container's, which is not
 // changed later. What one has is in its labelDisk; with another limit it is made anew at the next start, of its disk.
 
-// diskLimits is what of an Engine's layers can be limited.
-type diskLimits struct {
-	none  error // why nothing can, fault.Unsupported; nil: it can
-	whole bool  // a limit counts the image, too
+// limitable is what of its containers an Engine can limit.
+type limitable struct {
+	noDisk error // why no disk has a limit, fault.Unsupported; nil: they have
+	whole  bool  // a limit counts the image, too
+	noCPU  bool  // the Engine refuses to limit processors
+	free   bool  // it has no control groups: nothing is limited, and nothing is frozen
 }
 
 // sizeOption is the Engine's option of a container, in bytes.
@@ -33,17 +35,17 @@ const sizeOption = "size"
 
 // MayLimitDisk says whether the Engine's layers can have limits.
 func (d *Driver) MayLimitDisk(ctx context.Context) error {
-	l, err := d.diskLimits(ctx)
+	l, err := d.limitable(ctx)
 	if err != nil {
 		return err
 	}
-	return l.none
+	return l.noDisk
 }
 
-// diskLimits finds out what can be limited, anew when the Engine was lost.
-func (d *Driver) diskLimits(ctx context.Context) (diskLimits, error) {
+// limitable finds out what can be limited, anew when the Engine was lost.
+func (d *Driver) limitable(ctx context.Context) (limitable, error) {
 	if err := d.disks.mu.lock(ctx); err != nil {
-		return diskLimits{}, err
+		return limitable{}, err
 	}
 	defer d.disks.mu.unlock()
 	begun := d.begun.Load()
@@ -52,30 +54,31 @@ func (d *Driver) diskLimits(ctx context.Context) (diskLimits, error) {
 	}
 	l, err := d.tryLimits(ctx)
 	if err != nil {
-		return diskLimits{}, err
+		return limitable{}, err
 	}
 	d.disks.limits, d.disks.of, d.disks.found = l, begun, true
 	return l, nil
 }
 
-// foundLimits is what diskLimits found.
+// foundLimits is what limitable found.
 type foundLimits struct {
 	mu chanLock
 	// The following are guarded by mu.
 	found  bool
 	of     int64 // d.begun then
-	limits diskLimits
+	limits limitable
 }
 
 // tryLimits has the Engine make a container with a limit, where its driver of layers may have some: whether their file system
 // counts what each writes, it does not say of itself.
-func (d *Driver) tryLimits(ctx context.Context) (l diskLimits, err error) {
+func (d *Driver) tryLimits(ctx context.Context) (l limitable, err error) {
 	info, err := d.engine.Info(ctx)
 	if err != nil {
 		return l, err
 	}
-	no := func(remedy, format string, args ...any) (diskLimits, error) {
-		return diskLimits{none: fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)}, nil
+	l.noCPU, l.free = !info.CPUCfsQuota, isFree(info)
+	no := func(remedy, format string, args ...any) (limitable, error) {
+		return limitable{noCPU: l.noCPU, free: l.free, noDisk: fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)}, nil
 	}
 	const other = "use the native runtime"
 	const how = "have the Engine keep its data on xfs that is mounted with pquota, or use the native runtime"
@@ -149,7 +152,7 @@ func statusOf(info engineapi.Info) map[string]string {
 
 // sizeOf is the option of a container with so much for what it writes, of an image of so many bytes. A limit that counts
 // the image has a quarter of that on top: an Engine counts bytes of files, and its file system blocks, and what it keeps of each.
-func sizeOf(l diskLimits, diskMB int, image int64) map[string]string {
+func sizeOf(l limitable, diskMB int, image int64) map[string]string {
 	n := int64(diskMB) << 20
 	if l.whole {
 		n += image + image/4
@@ -158,8 +161,8 @@ func sizeOf(l diskLimits, diskMB int, image int64) map[string]string {
 }
 
 // diskLabel is a container's labelDisk: its limit in MiB; "": it has none.
-func diskLabel(l diskLimits, limits sandbox.Limits) string {
-	if l.none != nil || limits.DiskMB <= 0 {
+func diskLabel(l limitable, limits sandbox.Limits) string {
+	if l.noDisk != nil || limits.DiskMB <= 0 {
 		return ""
 	}
 	return strconv.Itoa(limits.DiskMB)
@@ -167,9 +170,12 @@ func diskLabel(l diskLimits, limits sandbox.Limits) string {
 
 // limitDisk gives a container that is to be made its limit.
 func (d *Driver) limitDisk(ctx context.Context, c *engineapi.Container, limits sandbox.Limits) error {
-	l, err := d.diskLimits(ctx)
+	l, err := d.limitable(ctx)
 	if err != nil {
 		return err
+	}
+	if l.noCPU {
+		c.Host.NanoCpus = 0
 	}
 	label := diskLabel(l, limits)
 	c.Labels = maps.Clone(c.Labels)
@@ -203,12 +209,43 @@ func (i *Instance) orFull(ctx context.Context, limits sandbox.Limits, err error)
 	if !fault.Is(err, fault.Full) {
 		return err
 	}
-	l, e := i.d.diskLimits(ctx)
+	l, e := i.d.limitable(ctx)
 	if label := diskLabel(l, limits); e != nil || label == "" {
 		return err
 	}
 	return fault.NoSpace(fault.SandboxDisk, err, "the disk of sandbox %s, of %d MiB, has no room for what its agent reads at the start: %s", i.id, limits.DiskMB, err).
 		WithRemedy("give it a larger disk_mb, which a start puts into effect; where the Engine's own disk is full, make room there")
+}
+
+// isFree reports whether the Engine has no control groups, as one that is not root on a host with version 1 of them.
+func isFree(info engineapi.Info) bool { return info.CgroupDriver == "none" }
+
+// cannotFreeze says why an Engine without control groups stops nothing where it stands.
+func (d *Driver) cannotFreeze() error {
+	return fault.New(fault.Unsupported, "the Engine at %s has no control groups, and can neither limit nor freeze what runs", d.engine.Host()).
+		WithRemedy("stop the sandbox first; an Engine that is not root has them on a host with version 2 of control groups")
+}
+
+// hasGroups refuses what an Engine without control groups cannot do.
+func (d *Driver) hasGroups(ctx context.Context) error {
+	l, err := d.limitable(ctx)
+	if err == nil && l.free {
+		return d.cannotFreeze()
+	}
+	return err
+}
+
+// setLimits gives a container that is down its limits, or one of Podman's that runs: those that the Engine has.
+func (d *Driver) setLimits(ctx context.Context, container string, limits sandbox.Limits) error {
+	l, err := d.limitable(ctx)
+	if err != nil || l.free {
+		return err
+	}
+	want := resources(limits)
+	if l.noCPU {
+		want.NanoCpus = 0
+	}
+	return d.engine.UpdateContainer(ctx, container, want)
 }
 
 // keepsDisk refuses another limit for what runs.

@@ -155,7 +155,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.resolve(work); err != nil { // of a drift that was not mended
 		return err
 	}
-	limit := func() error { return i.d.engine.UpdateContainer(work, i.its(), resources(spec.Limits)) }
+	limit := func() error { return i.d.setLimits(work, i.its(), spec.Limits) }
 	err = i.makeDirectory(work)
 	if err == nil && !i.d.engine.Podman() {
 		err = limit()

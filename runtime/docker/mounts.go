@@ -55,7 +55,7 @@ func (d *Driver) mountsParts() error {
 		return nil
 	}
 	if d.engine.Podman() {
-		return fault.New(fault.Unsupported, "the docker runtime mounts no directories of volumes with Podman, which reaches no volume by an archive of what is above it").WithRemedy("mount the whole volume")
+		return fault.New(fault.Unsupported, "the docker runtime mounts no directories of volumes with Podman, which knows none before version 5.4, and reaches no volume by an archive of what is above it").WithRemedy("mount the whole volume")
 	}
 	if d.enters() != nil {
 		return fault.New(fault.Unsupported, "the Engine at %s mounts no directories of volumes, as those that speak version 1.45 of the API do, and the server cannot do it for it: %s", d.engine.Host(), fault.As(d.enters()).Message).

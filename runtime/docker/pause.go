@@ -36,6 +36,9 @@ func (i *Instance) Pause(ctx context.Context) error {
 	if i.Paused() {
 		return nil
 	}
+	if err := i.d.hasGroups(ctx); err != nil {
+		return err
+	}
 	i.mark(pausingFile)
 	limit, cancel := context.WithTimeout(ctx, agentPatience)
 	if err := agent.NewClient(i.Dial).Suspend(limit, agentTurn()); err != nil {

@@ -37,6 +37,10 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		}
 		return no("see the warnings of docker info: the host's kernel or the Engine's rights lack it", "the Engine at %s cannot limit %s", d.engine.Host(), what)
 	}
+	var freezes error
+	if isFree(info) {
+		freezes = d.cannotFreeze()
+	}
 	return runtime.Capabilities{
 		runtime.Isolation:      d.isolates(info, no),
 		runtime.LimitCPU:       limit(info.CPUCfsQuota, "processors"),
@@ -50,9 +54,9 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.RootUser:       nil,
 		runtime.Sudo:           no("run commands with user root, or use the native runtime", "the agent has no cgroups in a container, and cannot start a command of root's among the processes of the one that asks for it, with which it would have to end"),
 		runtime.Reopen:         nil,
-		runtime.Pause:          nil,
-		runtime.Resize:         nil,
-		runtime.Snapshots:      nil,
+		runtime.Pause:          freezes,
+		runtime.Resize:         freezes,
+		runtime.Snapshots:      freezes,
 		runtime.CheapSnapshots: no(other, "the Engine copies what a disk holds beside its image for each snapshot"),
 		runtime.Volumes:        nil,
 		runtime.VolumeParts:    d.mountsPartsHere(ctx, info),

@@ -32,7 +32,7 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 	}
 	// What is in the way is seen before the disk is copied; under an earlier volume the copy shows it.
 	v := i.d.visitOf(c.ID)
-	limits, err := i.d.diskLimits(ctx)
+	limits, err := i.d.limitable(ctx)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,9 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	if _, err := i.life(); err != nil {
 		return err
 	}
+	if err := i.d.hasGroups(ctx); err != nil {
+		return err
+	}
 	work, cancel := i.d.finishing(ctx, undoTimeout)
 	defer cancel()
 	before, err := i.d.engine.InspectContainer(work, i.its())
@@ -116,6 +119,12 @@ func (i *Instance) limitLogs(ctx context.Context, l sandbox.Limits) {
 func (i *Instance) Use(ctx context.Context) (runtime.Use, error) {
 	if _, err := i.life(); err != nil {
 		return runtime.Use{}, err
+	}
+	switch l, err := i.d.limitable(ctx); {
+	case err != nil:
+		return runtime.Use{}, i.orDown(err)
+	case l.free: // and counts nothing
+		return runtime.Use{CPU: -1, MemoryBytes: -1, MemoryPeak: -1, DiskBytes: -1, Tasks: -1}, nil
 	}
 	s, err := i.d.engine.ContainerStats(ctx, i.its())
 	if err != nil {

@@ -133,6 +133,9 @@ func (i *Instance) expectPauses(n int) {
 // disk of what goes on where the kernel did not freeze it in time, and waits for ever where a stream begins. What a server that ends
 // leaves frozen goes on with the next. verb is held.
 func (i *Instance) freeze(ctx context.Context) (goOn func(), err error) {
+	if err := i.d.hasGroups(ctx); err != nil {
+		return nil, err
+	}
 	begin, err := i.holdStreams(ctx)
 	if err != nil {
 		return nil, err

@@ -34,7 +34,15 @@ func (d *Driver) chooseTransport(ctx context.Context) error {
 		if d.stream.Load() { // whatever the Engine sees
 			return nil
 		}
-		sees, err := d.seesFiles(ctx)
+		info, err := d.engine.Info(ctx)
+		if err != nil {
+			return err
+		}
+		// One that is not root comes by no directory of a server that is, whatever its process is shown.
+		sees := !isRootless(info)
+		if sees {
+			sees, err = d.seesFiles(ctx)
+		}
 		if err != nil {
 			return err
 		}

@@ -60,6 +60,12 @@ func NewMapped(t testing.TB) *Host {
 	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{MapUsers: true})
 }
 
+// NewRootless is New with an Engine that is nobody on the host.
+func NewRootless(t testing.TB) *Host {
+	t.Helper()
+	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{Rootless: true})
+}
+
 // NewPodman is New with Podman's service.
 func NewPodman(t testing.TB) *Host {
 	t.Helper()
