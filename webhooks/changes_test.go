@@ -57,7 +57,9 @@ func hanging(t *testing.T) (v *receiver, began, ended chan string) {
 func TestEndpointsOfAProjectThatDoNotAnswerHoldNoOtherProjectUp(t *testing.T) {
 	dead, began, _ := hanging(t)
 	good := receive(t, "", nil)
-	h := open(t, trusting(good, "127.0.0.1/32"))
+	o := trusting(good, "127.0.0.1/32")
+	o.Quick = time.Hour
+	h := open(t, o)
 	for i := range webhooks.MaxWebhooks {
 		h.create(bob, fmt.Sprintf("%s/%d", dead.URL, i))
 	}

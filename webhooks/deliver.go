@@ -25,6 +25,7 @@ import (
 type flight struct {
 	project string
 	cancel  context.CancelFunc
+	slow    bool          // it is in the slow lane
 	stale   bool          // the webhook was changed meanwhile
 	done    chan struct{} // closed when it is over
 }
@@ -67,12 +68,20 @@ func (s *Service) attempt(ctx context.Context, id string, f *flight) {
 		return
 	}
 	began := time.Now()
+	late := time.AfterFunc(s.quick, func() { s.late(id, f) })
 	status, detail := s.send(ctx, w, d)
+	late.Stop()
+	took := time.Since(began)
 	if ctx.Err() != nil && status == 0 {
 		return // the server ends, or the webhook is another one now: it is tried again
 	}
+	if took < s.quick {
+		s.mu.Lock()
+		delete(s.slow, id)
+		s.mu.Unlock()
+	}
 	at := s.now()
-	d.Attempts, d.Status, d.Detail, d.Duration = d.Attempts+1, status, detail, time.Since(began)
+	d.Attempts, d.Status, d.Detail, d.Duration = d.Attempts+1, status, detail, took
 	ok := detail == ""
 	switch {
 	case ok:
@@ -83,7 +92,9 @@ func (s *Service) attempt(ctx context.Context, id string, f *flight) {
 		d.NextAt = at.Add(s.backoff(d.Attempts))
 	}
 	failures := 0
+	var changed *store.Webhook
 	err = s.store.Update(context.WithoutCancel(ctx), func(tx store.Tx) error {
+		changed = nil
 		now, err := tx.Webhooks().Get(id)
 		if fault.Is(err, fault.NotFound) {
 			return nil // it was deleted meanwhile
@@ -114,8 +125,12 @@ func (s *Service) attempt(ctx context.Context, id string, f *flight) {
 			now.DisabledAt, now.DisabledBy = at, "system"
 			s.logger.Warn("a webhook is switched off, for it failed too often in a row", "webhook", id, "project", w.Project, "failures", now.Failures, "last", detail)
 		}
+		changed = now
 		return tx.Webhooks().Update(now)
 	})
+	if err == nil && changed != nil {
+		s.note(id, changed)
+	}
 	if err != nil {
 		s.logger.Warn("a delivery cannot be recorded; it is sent again", "webhook", id, "delivery", d.ID, "error", err)
 		failures = max(failures, 1)
@@ -142,7 +157,7 @@ func (s *Service) send(ctx context.Context, w *store.Webhook, d *store.Delivery)
 		s.logger.Error("the secret of a webhook does not open", "webhook", w.ID, "error", err)
 		return 0, "its secret does not open with the server's keys: rotate it"
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerBound)
+	ctx, cancel := context.WithTimeout(ctx, s.answer)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(d.Body))
 	if err != nil {
@@ -158,7 +173,7 @@ func (s *Service) send(ctx context.Context, w *store.Webhook, d *store.Delivery)
 	h.Set(SignatureHeader, Sign(s.now(), d.Body, secrets...))
 	resp, err := s.http.Do(r)
 	if err != nil {
-		return 0, wordsOf(err)
+		return 0, wordsOf(err, s.answer)
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, maxAnswer) // for the next request; what it says is not kept
@@ -187,7 +202,7 @@ func (s *Service) secrets(w *store.Webhook) (all []string, err error) {
 }
 
 // wordsOf says why no answer came.
-func wordsOf(err error) string {
+func wordsOf(err error, bound time.Duration) string {
 	var dns *net.DNSError
 	var unknown x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -201,7 +216,7 @@ func wordsOf(err error) string {
 	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid):
 		return "its certificate does not verify"
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("it did not answer within %v", answerBound)
+		return fmt.Sprintf("it did not answer within %v", bound)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "it refuses connections"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	connectBound = 5 * time.Second
+	connectBound = 3 * time.Second
 	answerBound  = 10 * time.Second // of a whole attempt
 	maxHead      = 16 << 10
 	maxAnswer    = 16 << 10 // of a body that is read, so that the connection can be used again
@@ -84,7 +84,6 @@ func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 func (d *dialer) client(resolver *net.Resolver, t *tls.Config) *http.Client {
 	dial := &net.Dialer{Timeout: connectBound, Control: d.control, Resolver: resolver}
 	return &http.Client{
-		Timeout: answerBound,
 		Transport: &http.Transport{
 			Proxy: nil, DialContext: dial.DialContext, TLSClientConfig: t, TLSHandshakeTimeout: connectBound, ForceAttemptHTTP2: true,
 			MaxResponseHeaderBytes: maxHead, MaxIdleConns: 64, MaxIdleConnsPerHost: 1, IdleConnTimeout: 30 * time.Second, DisableCompression: true,

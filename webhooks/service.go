@@ -4,6 +4,7 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -32,7 +33,9 @@ type Options struct {
 	Now      func() time.Time           // nil: time.Now
 	// Backoff is how long a webhook waits after so many failures in a row; nil: from 5 seconds to 2 hours.
 	Backoff func(failures int) time.Duration
-	Logger  *slog.Logger // nil: none
+	// Answer bounds one attempt, and after Quick one counts as slow; zero: 10 and 2 seconds.
+	Answer, Quick time.Duration
+	Logger        *slog.Logger // nil: none
 }
 
 // Service keeps webhooks, and sends events to them. It is safe for concurrent use.
@@ -46,6 +49,8 @@ type Service struct {
 	http    *http.Client
 	now     func() time.Time
 	backoff func(int) time.Duration
+	answer  time.Duration
+	quick   time.Duration
 	logger  *slog.Logger
 	wake    chan struct{} // holds one token while there is something to do
 
@@ -54,6 +59,10 @@ type Service struct {
 	waits   map[string]time.Time // until when one waits whose last attempt failed
 	turn    uint64               // attempts that were begun
 	turns   map[string]uint64    // that of the last one of a webhook, and of a project
+	slow    map[string]string    // webhooks whose attempts are made in the slow lane, with their projects
+	hooks   map[string]*hook     // all, by their ids
+	stale   bool                 // they may be others
+	loads   int                  // how often they were read
 }
 
 // New returns a service of a log of events. It starts nothing.
@@ -71,23 +80,23 @@ func New(s store.Store, log *events.Log, o Options) *Service {
 		policy: policy.New(sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, policy.Operator{Block: o.Block}), allow: o.Allow, addresses: net.InterfaceAddrs,
 	}
 	return &Service{
-		store: s, log: log, ring: o.Ring, body: o.Body, version: o.Version, dial: d, http: d.client(o.Resolver, o.TLS), backoff: o.Backoff, logger: o.Logger,
+		store: s, log: log, ring: o.Ring, body: o.Body, version: o.Version, dial: d, http: d.client(o.Resolver, o.TLS), backoff: o.Backoff,
+		answer: cmp.Or(o.Answer, answerBound), quick: cmp.Or(o.Quick, quickBound), logger: o.Logger,
 		now:  func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) },
 		wake: make(chan struct{}, 1), flights: make(map[string]*flight), waits: make(map[string]time.Time), turns: make(map[string]uint64),
+		slow: make(map[string]string), stale: true,
 	}
 }
 
 const (
-	mostAtOnce    = 64
-	mostOfProject = 4 // of them
-	mostPending   = 10_000
-	keepPast      = 500            // deliveries of a webhook that are over
-	pruneEach     = 32             // attempts, on average, between two looks at how many there are
-	patience      = 24 * time.Hour // for how long one is tried
-	mostFailed    = 20             // attempts in a row
-	page          = 256            // events of one transaction
-	retry         = time.Second    // where the store does not answer
-	longest       = time.Hour      // between two looks
+	mostPending = 10_000
+	keepPast    = 500            // deliveries of a webhook that are over
+	pruneEach   = 32             // attempts, on average, between two looks at how many there are
+	patience    = 24 * time.Hour // for how long one is tried
+	mostFailed  = 20             // attempts in a row
+	page        = 256            // events of one transaction
+	retry       = time.Second    // where the store does not answer
+	longest     = time.Hour      // between two looks
 )
 
 // backoff is 5 seconds, and twice as long each time, up to 2 hours: 20 failures in a row are most of a day.

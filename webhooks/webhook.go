@@ -76,7 +76,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, ch Change) (w *st
 	if err != nil {
 		return nil, "", err
 	}
-	s.changed()
+	s.invalidate()
 	return w, secret, nil
 }
 
@@ -197,6 +197,7 @@ func (s *Service) change(ctx context.Context, c access.Caller, id string, do fun
 		if w, err = own(tx, c, id); err != nil {
 			return err
 		}
+		w.Position = max(w.Position, s.seen(id)) // as what it was
 		if err := do(tx, w); err != nil {
 			return err
 		}
@@ -205,7 +206,7 @@ func (s *Service) change(ctx context.Context, c access.Caller, id string, do fun
 	if err != nil {
 		return nil, err
 	}
-	s.changed()
+	s.invalidate()
 	return w, nil
 }
 
@@ -237,7 +238,7 @@ func (s *Service) Update(ctx context.Context, c access.Caller, id string, ch Cha
 	})
 	if err == nil && another {
 		s.interrupt(ctx, id)
-		s.changed()
+		s.invalidate()
 	}
 	return w, err
 }
@@ -261,7 +262,7 @@ func (s *Service) Rotate(ctx context.Context, c access.Caller, id string, grace 
 		return nil, "", err
 	}
 	s.interrupt(ctx, id)
-	s.changed()
+	s.invalidate()
 	return w, secret, nil
 }
 
@@ -278,7 +279,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, id string) error 
 	})
 	if err == nil {
 		s.interrupt(ctx, id)
-		s.changed()
+		s.invalidate()
 	}
 	return err
 }

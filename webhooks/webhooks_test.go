@@ -55,6 +55,7 @@ type house struct {
 	store store.Store // whose changes are logged
 	log   *events.Log
 	o     webhooks.Options
+	lists atomic.Int64 // how often all webhooks were read
 	end   func()
 }
 
@@ -67,7 +68,7 @@ func open(t *testing.T, o webhooks.Options) *house {
 	must(t, err)
 	o.Ring = ring
 	o.Body = func(e *events.Event) []byte { return fmt.Appendf(nil, "%s %s %s", e.ID, e.Type, e.Object) }
-	if o.Backoff == nil {
+	if o.Backoff == nil && o.Now == nil {
 		o.Backoff = func(int) time.Duration { return time.Millisecond }
 	}
 	h := &house{t: t, db: db, o: o}
@@ -80,7 +81,7 @@ func (h *house) begin() {
 	h.t.Helper()
 	h.log = events.New(h.db, events.Options{Object: func(v any) any { return v.(*sandbox.Volume).Name }})
 	h.store = h.log.Store()
-	h.Service = webhooks.New(h.db, h.log, h.o)
+	h.Service = webhooks.New(listed{h.db, &h.lists}, h.log, h.o)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 2)
 	go func() { ended <- h.log.Run(ctx) }()
