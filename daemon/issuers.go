@@ -42,6 +42,9 @@ func (c credentials) Admit(ctx context.Context, token string) (access.Caller, co
 	return caller, valid, release, err
 }
 
+// Ours reports whether a text has the form of one of the server's own tokens, valid or not.
+func (c credentials) Ours(text string) bool { return c.own.Ours(text) }
+
 // another reports whether a token that is not the server's own is for the issuers to check.
 func (c credentials) another(token string, err error) bool {
 	return fault.Is(err, fault.Unauthenticated) && len(c.issuers.URLs()) > 0 && issuer.Looks(token)

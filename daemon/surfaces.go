@@ -116,6 +116,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	doors := ports.New(p.engine.Engine)
+	p.engine.OnSet(doors.SettingsChanged)
 	previews, err := newPreviews(p.links.ports, doors, known, g, p.log)
 	if err != nil {
 		return surfaces{}, err

@@ -107,6 +107,7 @@ type Engine struct {
 	pruner      *retention.Pruner
 	extension   Extension
 	deleted     atomic.Pointer[func(sandbox.ID)] // see OnDeleted
+	set         atomic.Pointer[func()]           // see OnSet
 	up          func(*sandbox.Sandbox)
 
 	mu      sync.Mutex

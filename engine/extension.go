@@ -55,6 +55,9 @@ func (e *Engine) Extend(x Extension) { e.extension = x }
 // not wait.
 func (e *Engine) OnDeleted(gone func(sandbox.ID)) { e.deleted.Store(&gone) }
 
+// OnSet has set called when other settings are in force, in place of what was called before. set calls no verb and does not wait.
+func (e *Engine) OnSet(set func()) { e.set.Store(&set) }
+
 // Store returns the records, as the engine writes them: without the values of secrets.
 func (e *Engine) Store() store.Store { return e.core.Store }
 

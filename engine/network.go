@@ -53,6 +53,9 @@ func (e *Engine) Set(s defaults.Settings) (err error) {
 	}
 	s.Network.Presets = e.settings.Load().Network.Presets
 	e.settings.Store(&s)
+	if set := e.set.Load(); set != nil {
+		(*set)()
+	}
 	e.mu.Lock()
 	all := slices.Collect(maps.Values(e.entries))
 	e.mu.Unlock()

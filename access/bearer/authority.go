@@ -40,6 +40,7 @@ type Authority struct {
 	store    store.Store
 	profiles []string
 	admins   []digest
+	another  struct{ text, signed bool } // what forms beside ours tokens of the operator's have
 	logger   *slog.Logger
 	now      func() time.Time
 	cache    cache
@@ -60,6 +61,9 @@ func New(s store.Store, o Options) (*Authority, error) {
 			return nil, err
 		}
 		a.admins = append(a.admins, digestOf(secret.text))
+		if !formed(secret.text) {
+			a.another.text, a.another.signed = a.another.text || !signed(secret.text), a.another.signed || signed(secret.text)
+		}
 	}
 	if a.logger == nil {
 		a.logger = slog.New(slog.DiscardHandler)

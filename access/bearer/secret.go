@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -112,4 +113,18 @@ func CheckAdminToken(text string) error {
 func adminTokenFault(format string, args ...any) error {
 	return fault.InvalidField("SANDPIT_ADMIN_TOKEN", format, args...).
 		WithRemedy("set it to %d to %d printable characters, or unset it and one is made", MinAdminToken, MaxAdminToken)
+}
+
+// formed reports whether a text begins as the tokens do that servers make.
+func formed(text string) bool {
+	return strings.HasPrefix(text, prefix) || strings.HasPrefix(text, sandboxPrefix)
+}
+
+// signed reports whether a text has the form of a JSON Web Token.
+func signed(text string) bool { return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2 }
+
+// Ours reports whether a text has the form of a token that this server takes, valid or not: who asks learns nothing of which
+// ones there are. Where the operator's token is not of the form that servers make, any text without a form is such a one.
+func (a *Authority) Ours(text string) bool {
+	return formed(text) || a.another.text && !signed(text) || a.another.signed && signed(text)
 }

@@ -6,6 +6,7 @@ package ports
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,5 +195,17 @@ func (h *heldLinks) end(id string) {
 	if l := h.of[id]; l != nil {
 		l.end()
 		delete(h.of, id)
+	}
+}
+
+// endAll is end for all whose keys have a prefix.
+func (h *heldLinks) endAll(prefix string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, l := range h.of {
+		if strings.HasPrefix(id, prefix) {
+			l.end()
+			delete(h.of, id)
+		}
 	}
 }

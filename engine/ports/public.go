@@ -132,8 +132,18 @@ func (s *Service) PreviewsOf(ctx context.Context, c access.Caller, ref string) (
 	return Previews{now.Previews, s.engine.Settings().PublicPreviews}, nil
 }
 
-// publicOf returns the key under which public connections to a sandbox are held. No link has it for an id.
-func publicOf(id sandbox.ID) string { return "public " + string(id) }
+// SettingsChanged ends what is open of ports that everyone saw, where the server lets nothing be public any more. It is called
+// when other settings are in force.
+func (s *Service) SettingsChanged() {
+	if !s.engine.Settings().PublicPreviews {
+		s.links.endAll(ofPublic)
+	}
+}
+
+// ofPublic begins the keys under which public connections to a sandbox are held. No link has one for an id.
+const ofPublic = "public "
+
+func publicOf(id sandbox.ID) string { return ofPublic + string(id) }
 
 // Seen is how a port is shown to whoever asks.
 type Seen struct {

@@ -44,6 +44,9 @@ type Seen struct {
 // Tokens turns a token of the API into a caller; an invalid one is fault.Unauthenticated.
 type Tokens interface {
 	Check(ctx context.Context, token string) (access.Caller, error)
+	// Ours reports whether a text has the form of a token that the server makes, or that its operator named, valid or
+	// not. No program is shown one: else it could tell which of its guesses are right.
+	Ours(token string) bool
 	// Admit is Check with a context that ends when the token is valid no more. The proxy
 	// calls release at the end of the request.
 	Admit(ctx context.Context, token string) (c access.Caller, valid context.Context, release func(), err error)

@@ -86,3 +86,34 @@ func TestTheHostThatAProgramSees(t *testing.T) {
 		}
 	}
 }
+
+// TestAProgramCannotTellWhichTokensAreValid: whoever visits it may be the one who wrote it, and guesses.
+func TestAProgramCannotTellWhichTokensAreValid(t *testing.T) {
+	h := open(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header["Authorization"]) })
+	host := "8000-" + web + ".localhost"
+	h.show(web, preview.Seen{Project: "default", Public: true})
+	named := h.grant(onRecord, preview.Grant{Project: "default", Sandbox: web, Port: 8000})
+	link := h.link(web, 8000)
+	jwt := "eyJhbGciOiJub25lIn0.e30."
+	for _, opaque := range []bool{false, true} {
+		h.opaque = opaque
+		for what, visit := range map[string]func(token string) *http.Response{
+			"public":           func(token string) *http.Response { return h.askHost(t, host, "Authorization", "Bearer "+token) },
+			"by a link's name": func(token string) *http.Response { return h.askHost(t, named, "Authorization", "bearer "+token) },
+			"beside a link's token": func(token string) *http.Response {
+				return h.askHost(t, host, "Authorization", "Bearer  "+token, "X-Sandpit-Token", link)
+			},
+		} {
+			for token, shown := range map[string]bool{
+				owner: false, mallet: false, "spt_guess": false, "sps_guess.guess": false, "spt_": false,
+				"its-own": !opaque, jwt: true,
+			} {
+				resp := visit(token)
+				b, err := io.ReadAll(resp.Body)
+				if err != nil || resp.StatusCode != 200 || (string(b) != "[]") != shown {
+					t.Errorf("opaque %v, %s, %q: got %s %q, %v", opaque, what, token, resp.Status, b, err)
+				}
+			}
+		}
+	}
+}

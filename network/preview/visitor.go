@@ -28,7 +28,7 @@ type visitor struct {
 	grant  Grant // of a link or a cookie; zero for a token of the API
 	how    means
 	token  string // of the API; empty for a link or a cookie
-	bearer bool   // the Authorization header is ours, whether it was needed or not
+	bearer bool   // the Authorization header is ours, or looks as if, whether it was needed or not
 	guess  bool   // no credential held, and one of them was to be a token of the API
 }
 
@@ -66,15 +66,16 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 	if token := bearerToken(r); token != "" {
 		bearer, _ = try(byBearer, token)
 	}
+	ours := bearer.bearer || p.ours(r)
 	if token := queryToken(r.URL.RawQuery); token != "" {
 		if v, ok := try(byQuery, token); ok {
-			v.bearer = bearer.bearer
+			v.bearer = ours
 			return v, nil
 		}
 	}
 	if token := r.Header.Get(headerName); token != "" {
 		if v, ok := try(byHeader, token); ok {
-			v.bearer = bearer.bearer
+			v.bearer = ours
 			return v, nil
 		}
 	}
@@ -83,7 +84,7 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 	}
 	if at.token != "" {
 		if v, ok := try(inPath, at.token); ok {
-			v.bearer = bearer.bearer
+			v.bearer = ours
 			return v, nil
 		}
 	}
@@ -93,6 +94,7 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 			break
 		}
 		if v, ok := try(byCookie, c.Value); ok {
+			v.bearer = ours
 			return v, nil
 		}
 	}
@@ -161,11 +163,19 @@ func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, host string, e
 // unasked is a visitor who needs no credential. A token of ours is not for the program to see all the same.
 func (p *Proxy) unasked(r *http.Request, project, actor string) visitor {
 	v := visitor{caller: access.Caller{Project: project, Actor: actor, Via: via, Scopes: []access.Scope{access.SandboxesWrite}}}
-	if token := bearerToken(r); token != "" {
+	if token := bearerToken(r); token != "" && !p.ours(r) { // another issuer's, which nobody guesses
 		_, err := p.tokens.Check(r.Context(), token)
 		v.bearer = !fault.Is(err, fault.Unauthenticated)
+	} else {
+		v.bearer = token != ""
 	}
 	return v
+}
+
+// ours reports whether the bearer token of a request has the form of one of the server's, valid or not.
+func (p *Proxy) ours(r *http.Request) bool {
+	token := bearerToken(r)
+	return token != "" && p.tokens.Ours(token)
 }
 
 // admit checks one credential.

@@ -298,7 +298,23 @@ func TestPublicPreviews(t *testing.T) {
 	s.wants("private before a kill", url, 401)
 	s.do("link", "access", "--public", "web")
 	s.wants("all ports", url, 200)
+	// A program cannot tell a token that is valid from one that is not; one of another form is its own business.
+	for _, guess := range []string{token, "spt_admin_" + strings.Repeat("A", 52), "spt_guess", "sps_guess.guess"} {
+		if body := s.wants("a token, valid or not", url, 200, "Authorization", "Bearer "+guess); strings.Contains(body, "Authorization") {
+			t.Errorf("the program saw %s", body)
+		}
+	}
+	if body := s.wants("a token of the program's", url, 200, "Authorization", "Bearer its-own"); !strings.Contains(body, "Bearer its-own") {
+		t.Errorf("the program saw %s", body)
+	}
+	c = open()
+	other := s.link("web").URL
+	s.wants("by a link", other, 200)
 	s.do("settings", "set", "max_previews=private")
+	if _, got, err := c.Read(t.Context()); err == nil {
+		t.Errorf("what was open of a public port got %q after its server let nothing be public", got)
+	}
+	s.wants("by a link, still", other, 200)
 	s.wants("where it is not allowed any more", url, 401)
 	if got := s.do("link", "access", "web"); got != "public (this server shows none: max_previews is private); programs see the host: own" {
 		t.Errorf("got %s", got)
