@@ -167,10 +167,10 @@ type UpdateSandbox struct {
 	DiskMB   *int     `json:"disk_mb,omitempty" jsonschema:"disk in MiB, 16 to 1048576"`
 
 	Network          any     `json:"network,omitempty" jsonschema:"off, restricted or open; or an object with mode, allow_domains, allow_cidrs, allow_ports, allow_presets, deny_domains, deny_cidrs and learn"`
-	NetworkEnabled   *bool   `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off"`
-	NetworkBlockAll  *bool   `json:"network_block_all,omitempty" jsonschema:"true is network off"`
-	NetworkAllowList *string `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them"`
-	DomainAllowList  *string `json:"domain_allow_list,omitempty" jsonschema:"domain names, separated by commas: network restricted to them"`
+	NetworkEnabled   *bool   `json:"network_enabled,omitempty" jsonschema:"true is network open, false is off, of which nothing else is: what the policy had is gone, its headers too"`
+	NetworkBlockAll  *bool   `json:"network_block_all,omitempty" jsonschema:"true is network off; what the policy had is gone"`
+	NetworkAllowList *string `json:"network_allow_list,omitempty" jsonschema:"ranges of addresses, separated by commas: network restricted to them; what the policy had is gone, its headers too"`
+	DomainAllowList  *string `json:"domain_allow_list,omitempty" jsonschema:"domain names, separated by commas: network restricted to them; what the policy had is gone, its headers too"`
 
 	Volumes []MountVolume `json:"volumes,omitzero" jsonschema:"replaces all that it mounts, at most 16; the sandbox must be stopped"`
 

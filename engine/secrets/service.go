@@ -64,6 +64,9 @@ func (s *Service) SetSecret(ctx context.Context, c access.Caller, ref string, r 
 	err = s.change(ctx, c, ref, func(tx store.Tx, of sandbox.ID) (*sandbox.Event, error) {
 		own := checked
 		own.Project, own.Sandbox = c.Project, of
+		if err := refuseInHeaders(tx, Secret{Secret: own, Value: r.Value}); err != nil {
+			return nil, err
+		}
 		set, ev, err := s.engine.Secrets().Set(tx, own, r.Value, core.ActorOf(c), s.engine.Now())
 		kept = set
 		return ev, err
