@@ -181,6 +181,7 @@ type lookers struct {
 	ahead  chan struct{} // has one for each batch that was begun and not taken
 	stop   chan struct{}
 	all    sync.WaitGroup
+	both   bool // two threads look
 }
 
 const (
@@ -197,7 +198,8 @@ func (l *lookers) start() {
 	}
 	l.ahead = make(chan struct{}, mostAhead)
 	l.all.Go(func() { l.look(l.v.Do) })
-	if len(l.looked) > alone {
+	if l.both = len(l.looked) > alone; l.both {
+		l.s.spread.begin()
 		l.all.Go(func() { l.look(direct(l.v, l.dir)) })
 	}
 }
@@ -206,6 +208,9 @@ func (l *lookers) start() {
 func (l *lookers) end() {
 	close(l.stop)
 	l.all.Wait()
+	if l.both {
+		l.s.spread.end()
+	}
 }
 
 func (l *lookers) look(do func(func())) {

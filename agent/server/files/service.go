@@ -29,6 +29,7 @@ type Service struct {
 	seeking chan struct{} // held by the one call that searches a tree
 	syncer  syncer
 	known   accountFiles
+	spread  spread
 }
 
 // New makes a service. It starts nothing.
