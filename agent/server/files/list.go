@@ -33,28 +33,18 @@ const (
 
 // List sends a directory, sorted by name, up to a limit.
 func (s *Service) List(c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User, req.AsRoot)
+	d, err := s.of(req)
 	if err != nil {
 		return err
 	}
-	p, err := s.Absolute("path", req.Path)
+	limit, err := listLimit(req.Limit)
 	if err != nil {
 		return err
 	}
-	limit := req.Limit
-	switch {
-	case limit == 0:
-		limit = wire.DefaultListSize
-	case limit < 0 || limit > wire.MaxListSize:
-		return fault.InvalidField("limit", "%d is outside 1 to %d", limit, wire.MaxListSize)
+	if err := d.open(s, "list"); err != nil {
+		return err
 	}
-	var fd int
-	var st unix.Stat_t
-	v.Do(func() { fd, st, err = s.openListed(p) })
-	if err != nil {
-		return fileFault(v, "list", p, err)
-	}
-	dir := os.NewFile(uintptr(fd), "directory")
+	dir := os.NewFile(uintptr(d.fd), "directory")
 	defer dir.Close()
 	after := wire.UnescapeName(req.Beyond)
 	if len(after) > maxName {
@@ -62,14 +52,12 @@ func (s *Service) List(c *call.Conn, req *wire.Request) error {
 	}
 	names, truncated, err := smallest(dir, limit, keptNames, func(name string) bool { return name > after })
 	if err != nil {
-		return fileFault(v, "list", p, err)
+		return fileFault(d.v, "list", d.path, err)
 	}
-	fi := describe(baseOf(shown(p)), &st)
-	fi.Path = shown(p)
-	if err := c.Send(wire.Reply, fi); err != nil {
+	if err := c.Send(wire.Reply, d.info()); err != nil {
 		return err
 	}
-	more, err := s.sendEntries(c, v, fd, names, req.Compact)
+	more, err := s.sendEntries(c, d.v, d.fd, names, req.Compact)
 	if err != nil {
 		return err
 	}

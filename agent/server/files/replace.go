@@ -34,13 +34,11 @@ func (s *Service) Replace(ctx context.Context, c *call.Conn, req *wire.Request) 
 	if err != nil {
 		return err
 	}
-	// As with a search, one at a time.
-	select {
-	case s.seeking <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	end, err := s.turn(ctx)
+	if err != nil {
+		return err
 	}
-	defer func() { <-s.seeking }()
+	defer end()
 	if err := c.Send(wire.Reply, struct{}{}); err != nil {
 		return err
 	}

@@ -72,11 +72,7 @@ type search struct {
 // Search looks for lines or files below a directory. Whatever is there,
 // it takes bounded time and memory, and leaves the tree through no link.
 func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User, req.AsRoot)
-	if err != nil {
-		return err
-	}
-	p, err := s.Absolute("path", req.Path)
+	d, err := s.of(req)
 	if err != nil {
 		return err
 	}
@@ -84,33 +80,26 @@ func (s *Service) Search(ctx context.Context, c *call.Conn, req *wire.Request) e
 	if err != nil {
 		return err
 	}
-	// One at a time: it is the agent's processor time that is spent.
-	select {
-	case s.seeking <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-s.seeking }()
-	var fd int
-	var st unix.Stat_t
-	v.Do(func() { fd, st, err = s.openListed(p) })
+	leave, err := s.turn(ctx)
 	if err != nil {
-		return fileFault(v, "search", p, err)
+		return err
+	}
+	defer leave()
+	if err := d.open(s, "search"); err != nil {
+		return err
 	}
 	buf := s.o.Buffers.Get()
 	defer s.o.Buffers.Put(buf)
-	x.s, x.ctx, x.c, x.v, x.buf = s, ctx, c, v, buf[:]
+	x.s, x.ctx, x.c, x.v, x.buf = s, ctx, c, d.v, buf[:]
 	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
 	if x.find == nil {
-		x.owners = s.names(v)
+		x.owners = s.names(d.v)
 	}
-	fi := describe(baseOf(shown(p)), &st)
-	fi.Path = shown(p)
-	if err := c.Send(wire.Reply, fi); err != nil {
-		_ = unix.Close(fd)
+	if err := c.Send(wire.Reply, d.info()); err != nil {
+		_ = unix.Close(d.fd)
 		return err
 	}
-	err = x.walk(fd, nil, st.Dev)
+	err = x.walk(d.fd, nil, d.st.Dev)
 	if end, ok := errors.AsType[searchDone](err); ok {
 		x.sum.Ended, err = string(end), nil
 	}

@@ -21,26 +21,19 @@ import (
 // Tree sends what is below a directory, in the order of the paths, to a depth. It is a search for every file: bounded in
 // time, in names, in bytes and in entries, whatever is there.
 func (s *Service) Tree(ctx context.Context, c *call.Conn, req *wire.Request) error {
-	v, err := s.o.View(req.User, req.AsRoot)
+	d, err := s.of(req)
 	if err != nil {
 		return err
 	}
-	p, err := s.Absolute("path", req.Path)
+	limit, err := listLimit(req.Limit)
 	if err != nil {
 		return err
-	}
-	limit := req.Limit
-	switch {
-	case limit == 0:
-		limit = wire.DefaultListSize
-	case limit < 0 || limit > wire.MaxListSize:
-		return fault.InvalidField("limit", "%d is outside 1 to %d", limit, wire.MaxListSize)
 	}
 	if req.Depth < 1 || req.Depth > wire.MaxListDepth {
 		return fault.InvalidField("depth", "%d is outside 1 to %d", req.Depth, wire.MaxListDepth)
 	}
 	all, _ := glob.New("")
-	x := &search{s: s, v: v, glob: all, depth: req.Depth, limit: limit, most: maxScan}
+	x := &search{s: s, v: d.v, glob: all, depth: req.Depth, limit: limit, most: maxScan}
 	if req.Beyond != "" {
 		after := wire.UnescapeName(req.Beyond)
 		if len(after) > wire.MaxPath {
@@ -48,28 +41,22 @@ func (s *Service) Tree(ctx context.Context, c *call.Conn, req *wire.Request) err
 		}
 		x.after = strings.Split(after, "/")
 	}
-	select {
-	case s.seeking <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-s.seeking }()
-	var fd int
-	var st unix.Stat_t
-	v.Do(func() { fd, st, err = s.openListed(p) })
+	leave, err := s.turn(ctx)
 	if err != nil {
-		return fileFault(v, "list", p, err)
-	}
-	x.ctx, x.c = ctx, c
-	x.tree = &entryWriter{c: c, names: s.names(v), compact: true}
-	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
-	fi := describe(baseOf(shown(p)), &st)
-	fi.Path = shown(p)
-	if err := c.Send(wire.Reply, fi); err != nil {
-		_ = unix.Close(fd)
 		return err
 	}
-	err = x.walk(fd, nil, st.Dev)
+	defer leave()
+	if err := d.open(s, "list"); err != nil {
+		return err
+	}
+	x.ctx, x.c = ctx, c
+	x.tree = &entryWriter{c: c, names: s.names(d.v), compact: true}
+	x.until = time.Now().Add(wire.MaxSearchSeconds * time.Second)
+	if err := c.Send(wire.Reply, d.info()); err != nil {
+		_ = unix.Close(d.fd)
+		return err
+	}
+	err = x.walk(d.fd, nil, d.st.Dev)
 	end, ended := errors.AsType[searchDone](err)
 	if ended {
 		err = nil
