@@ -25,6 +25,7 @@ type Events struct {
 	wg   sync.WaitGroup
 
 	mu    sync.Mutex
+	late  *time.Timer // calls what Late was given; nil: nothing
 	begun bool
 	buf   []byte
 	due   int // bytes that were sent and are not paid for
@@ -82,6 +83,41 @@ func (c *Call) stream(form form) *Events {
 		}
 	})
 	return s
+}
+
+// Late has late called once the client has taken nothing for as long as it may ([Call.Stall]). It keeps the connection for
+// grace then, in which it can still be told why the stream ends. It is called before anything is sent.
+func (s *Events) Late(grace time.Duration, late func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.out.grace = grace
+	s.late = time.AfterFunc(time.Hour, late)
+	s.late.Stop()
+}
+
+// piece is what a client takes something of in time where that is looked at.
+const piece = 32 << 10
+
+// take writes what the client is to take in time.
+func (s *Events) take(b []byte) error {
+	for s.late != nil && len(b) > piece {
+		if err := s.takeAll(b[:piece]); err != nil {
+			return err
+		}
+		b = b[piece:]
+	}
+	return s.takeAll(b)
+}
+
+func (s *Events) takeAll(b []byte) error {
+	if s.late != nil {
+		s.late.Reset(s.out.wait)
+		defer s.late.Stop()
+	}
+	if _, err := s.out.Write(b); err != nil {
+		return err
+	}
+	return s.out.Flush()
 }
 
 // End ends the wait for events, and reports whether anything was sent. Last events may follow.
@@ -169,8 +205,5 @@ func (s *Events) writeLocked(b []byte) error {
 		s.c.W.WriteHeader(http.StatusOK)
 		s.begun = true
 	}
-	if _, err := s.out.Write(b); err != nil {
-		return err
-	}
-	return s.out.Flush()
+	return s.take(b)
 }

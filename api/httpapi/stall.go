@@ -17,7 +17,8 @@ type StallWriter struct {
 	w     io.Writer
 	ctl   *http.ResponseController
 	wait  time.Duration
-	until time.Time // when all of it has to be taken; zero: it may go on for ever
+	grace time.Duration // for which the client may go on to take nothing, see [Events.Late]
+	until time.Time     // when all of it has to be taken; zero: it may go on for ever
 
 	mu    sync.Mutex // orders the setting of deadlines
 	spare time.Time  // until then the client may take nothing; zero: no longer than wait
@@ -45,7 +46,7 @@ func (s *StallWriter) Write(p []byte) (int, error) {
 func (s *StallWriter) limit() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	end := time.Now().Add(s.wait)
+	end := time.Now().Add(s.wait + s.grace)
 	if s.spare.After(end) {
 		end = s.spare
 	}

@@ -4,9 +4,15 @@
 package rest_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +20,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/api/service"
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/engine/events"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // change reads the next event of a stream that is a change of a record.
@@ -131,4 +141,74 @@ func TestEvents(t *testing.T) {
 		for s.record().Type != "sandbox.deleted" {
 		}
 	})
+}
+
+// followed tells when somebody is followed no longer.
+type followed struct {
+	service.Events
+	ended chan struct{}
+}
+
+func (f followed) Follow(ctx context.Context, c access.Caller, q events.Query, to events.Follower) error {
+	defer close(f.ended)
+	return f.Events.Follow(ctx, c, q, to)
+}
+
+// TestWhoTakesNothingIsToldWhyTheStreamEnds: the client's window and the server's buffers are full long before it reads.
+func TestWhoTakesNothingIsToldWhyTheStreamEnds(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	o := h.made
+	o.Stall = time.Millisecond
+	ended := make(chan struct{})
+	o.Services.Events = followed{o.Services.Events, ended}
+	slow := h.serve(o)
+	u, err := url.Parse(slow.url)
+	must(t, err)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
+	_, err = fmt.Fprintf(conn, "GET /v1/events?type=volume.created HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", u.Host, adminToken)
+	must(t, err)
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	must(t, err)
+	defer resp.Body.Close()
+	const told = 500 // events of more than 20 KB each
+	db := h.made.Services.Events.(*events.Log).Store()
+	for done := 0; done < told; done += 50 {
+		must(t, db.Update(t.Context(), func(tx store.Tx) error {
+			for i := range 50 {
+				if err := tx.Volumes().Insert(&sandbox.Volume{ID: sandbox.NewID(), Project: "default", Name: fmt.Sprint(strings.Repeat("v", 20_000), done+i), Runtime: "memory", State: sandbox.VolumeReady, CreatedAt: time.Now()}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	<-ended // it is followed no longer, and has read nothing
+	must(t, conn.(*net.TCPConn).SetReadBuffer(1<<20))
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("the answer broke off after %d bytes: %v", len(body), err)
+	}
+	at := strings.LastIndex(string(body), "event: ")
+	if at < 0 {
+		t.Fatalf("got %d bytes without events", len(body))
+	}
+	end := string(body[at:])
+	if !strings.Contains(end, "event: error\n") || !strings.Contains(end, `"code":"unavailable"`) || !strings.Contains(end, "took nothing of it") || !strings.Contains(end, "Last-Event-ID") {
+		t.Errorf("it ends with %s", end)
+	}
+	n := strings.Count(string(body), "event: volume.created\n")
+	if n == 0 || n >= told {
+		t.Errorf("got %d events", n)
+	}
+	// It goes on behind the last that came.
+	ids := regexp.MustCompile(`(?m)^id: (.+)$`).FindAllStringSubmatch(string(body), -1)
+	a := h.do("GET", "/v1/events?type=volume.created&follow=false", nil, "Last-Event-ID", ids[len(ids)-1][1])
+	if rest := strings.Count(string(a.body), "event: volume.created\n"); !strings.Contains(string(a.body), "event: reset") && n+rest != told {
+		t.Errorf("%d events, and then %d", n, rest)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"time"
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/shape"
@@ -41,6 +42,9 @@ func eventTypes() map[string]reflect.Type {
 	return all
 }
 
+// lateGrace is for how long a client that took nothing in time can still take the rest, and the word that the stream was ended.
+const lateGrace = 30 * time.Second
+
 type follow struct {
 	Type      []string `query:"type" doc:"only these types, separated by commas: sandbox.started and the like, or sandbox, snapshot, volume, template or image for all of one"`
 	Project   *string  `query:"project" doc:"of this project, or * for all, for the server's own administrator's token; the default is the caller's"`
@@ -63,11 +67,31 @@ func (a *API) follow(ctx context.Context, c *httpapi.Call, in *follow) error {
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
 	s := c.Events()
 	defer s.Close()
+	s.Late(lateGrace, func() {
+		cut(fault.New(fault.Unavailable, "the server ended the stream of events: its client took nothing of it for %v", c.Stall()).
+			WithRemedy("read events as they come, and go on behind the last one that came: send its id as Last-Event-ID"))
+	})
 	last := ""
+	// A client that takes nothing is followed for no longer, whatever becomes of what was written for it.
+	var pending chan error
+	write := func(all []httpapi.Event) error {
+		done := make(chan error, 1)
+		pending = done
+		go func() { done <- s.SendAll(all) }()
+		select {
+		case err := <-done:
+			pending = nil
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	send := func(name string, p v1.EventsPosition) error {
-		return s.SendAll([]httpapi.Event{{Name: name, ID: p.ID, Data: p}})
+		return write([]httpapi.Event{{Name: name, ID: p.ID, Data: p}})
 	}
 	err := a.Events.Follow(ctx, c.Caller, q, events.Follower{
 		Begun: func(id string, gap bool) error {
@@ -83,18 +107,21 @@ func (a *API) follow(ctx context.Context, c *httpapi.Call, in *follow) error {
 		Told: func(all []*events.Event, id string) error {
 			last = id
 			if len(all) == 0 {
-				return s.SendAll([]httpapi.Event{{ID: id}})
+				return write([]httpapi.Event{{ID: id}})
 			}
 			out := make([]httpapi.Event, len(all))
 			for i, e := range all {
 				out[i] = httpapi.Event{Name: e.Type, ID: e.ID, Data: json.RawMessage(e.Text(shape.Event))}
 			}
-			return s.SendAll(out)
+			return write(out)
 		},
 		Gap: func(id string) error {
 			return send(v1.EventsReset, v1.EventsPosition{ID: id, Reason: "too_slow", Detail: "events came faster than they were read, and the next ones are not kept any more: list anew, and go on from here"})
 		},
 	})
+	if pending != nil {
+		<-pending // the client takes it, or loses the connection
+	}
 	if err == nil {
 		s.End()
 		_ = send(v1.EventsEnd, v1.EventsPosition{ID: last}) // the client may have gone
