@@ -318,6 +318,10 @@ func (s *Server) lookUp(name string) (*account, error) {
 	found := slices.IndexFunc(all, func(e accounts.Entry) bool {
 		return number < 0 && e.Name == name || number >= 0 && int(e.UID) == number
 	})
+	if own := s.o.User.Identity(); found < 0 && number < 0 && name == own.Name {
+		// The sandbox's user is meant, as it is where a command's user is said, whatever it is called here.
+		found = slices.IndexFunc(all, func(e accounts.Entry) bool { return int(e.UID) == own.UID })
+	}
 	switch {
 	case found >= 0:
 	case name == "root" || number == 0:
@@ -325,7 +329,7 @@ func (s *Server) lookUp(name string) (*account, error) {
 	case number > 0:
 		return &account{name: strconv.Itoa(number), home: "/", shell: shell(), uid: uint32(number), gid: uint32(number), groups: []uint32{uint32(number)}}, nil
 	default:
-		return nil, refuse("user %q is none of this sandbox; its /etc/passwd lists them", message.Clip(name, 80))
+		return nil, refuse("user %q is none of this sandbox; there are %s. Use one of them, or make it: sudo useradd -m NAME", message.Clip(name, 80), s.users(all))
 	}
 	e := all[found]
 	a := &account{name: e.Name, home: e.Home, shell: e.Shell, uid: e.UID, gid: e.GID, groups: []uint32{e.GID}}

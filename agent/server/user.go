@@ -85,6 +85,12 @@ func (s *Server) rootView(user string) (view.View, error) {
 const toldUsers = 20
 
 func (s *Server) noUser(user string, all []accounts.Entry) error {
+	return fault.InvalidField("as_user", "%q is not an account of this sandbox; there are %s", message.Clip(user, 40), s.users(all)).
+		WithRemedy("use one of them, or make it inside first, as root: useradd -m NAME")
+}
+
+// users are the names of accounts, in words.
+func (s *Server) users(all []accounts.Entry) string {
 	names := []string{s.account.Load().view.Identity().Name, "root"}
 	seen := map[string]bool{names[0]: true, "root": true}
 	for _, people := range []bool{true, false} {
@@ -99,6 +105,5 @@ func (s *Server) noUser(user string, all []accounts.Entry) error {
 	if more := len(names) - toldUsers; more > 0 {
 		list += " and " + strconv.Itoa(more) + " more"
 	}
-	return fault.InvalidField("as_user", "%q is not an account of this sandbox; there are %s", message.Clip(user, 40), list).
-		WithRemedy("use one of them, or make it inside first, as root: useradd -m NAME")
+	return list
 }
