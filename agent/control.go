@@ -49,6 +49,19 @@ func (c *Client) SetAccount(ctx context.Context, a sandbox.Account, again bool) 
 	return c.ask(ctx, &wire.Request{Op: wire.OpAccount, Account: &wire.Account{Name: a.Name, Home: a.Home, Workdir: a.Workdir, Again: again}}, nil)
 }
 
+// BeginAccount is SetAccount of which the agent makes nothing before it answers. It is for an account that the disk
+// is known to suit: what speaks against it after all is the error of each call that waits for it.
+func (c *Client) BeginAccount(ctx context.Context, a sandbox.Account) error {
+	a = a.Full()
+	return c.ask(ctx, &wire.Request{Op: wire.OpAccount, Account: &wire.Account{Name: a.Name, Home: a.Home, Workdir: a.Workdir, Lazy: true}}, nil)
+}
+
+// AwaitAccount waits until the sandbox has the account that its agent was told last, and returns why it has
+// not got it. An agent of a build that cannot do it is fault.Unsupported; that one has it.
+func (c *Client) AwaitAccount(ctx context.Context) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpAccountMade}, nil)
+}
+
 // MaxInput is the most bytes of one [Input].
 const MaxInput = wire.MaxLargeInput
 

@@ -284,7 +284,8 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	update.Set(&s.Sudo, r.Sudo)
 	var made *sandbox.Sandbox
 	defer e.pools.Begin()()
-	e.pools.Claim(ctx, s)
+	account := e.accountAhead(s, newSpec(s, img, nil), r.had)
+	e.pools.Claim(ctx, s, account)
 	b := e.entryOf(s.ID)
 	err := e.work(ctx, createBound, func(ctx context.Context) error {
 		defer give()
@@ -295,7 +296,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 			return err
 		}
 		defer own.release()
-		if err := e.runCreate(ctx, own, s, img, secrets.OfNew(s, r.secrets), r.had, core.ActorOf(c)); err != nil {
+		if err := e.runCreate(ctx, own, s, img, secrets.OfNew(s, r.secrets), account, r.had, core.ActorOf(c)); err != nil {
 			return err
 		}
 		made, err = b.current()
@@ -312,7 +313,7 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 }
 
 // runCreate is the four steps of a create.
-func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, had sandbox.Account, who core.Actor) error {
+func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, account *runtime.Account, had sandbox.Account, who core.Actor) error {
 	ev := who.Event(sandbox.EventCreated, s, s.CreatedAt)
 	ev.Detail = fmt.Sprintf("image %s", img.Name)
 	if s.Parent != "" {
@@ -326,13 +327,15 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 	if _, err := e.images.FindDigest(img.Name, img.Digest); err != nil { // whoever deletes it may not have seen the record
 		return e.abortCreate(ctx, b, nil, who, fault.Wrap(fault.Conflict, err, "the image %s was deleted while the sandbox was made", img.Name).WithRemedy("ask again"))
 	}
-	inst, err := e.pools.Instance(ctx, s, newSpec(s, img))
+	inst, err := e.pools.Instance(ctx, s, newSpec(s, img, account))
 	e.core.Checkpoint("create.done")
 	if err != nil {
 		return e.abortCreate(ctx, b, nil, who, err)
 	}
-	if err := giveAccount(ctx, inst, s.Account, had, s.Account.Same(had)); err != nil {
-		return e.abortCreate(ctx, b, inst, who, err)
+	if !s.Account.Default() || !had.Default() {
+		if err := e.giveAccount(ctx, s, inst, account, s.Account.Same(had)); err != nil {
+			return e.abortCreate(ctx, b, inst, who, err)
+		}
 	}
 	l := e.newLive(b.entry, inst, img)
 	if err := e.openNetwork(ctx, b, l, s.Network); err != nil {
@@ -400,8 +403,23 @@ func (e *Engine) removeNew(ctx context.Context, id sandbox.ID, why string) error
 }
 
 // newSpec is what a driver needs to know of a new sandbox.
-func newSpec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
+func newSpec(s *sandbox.Sandbox, img image.Image, account *runtime.Account) runtime.Spec {
 	out := core.Spec(s, img)
-	out.From = s.Parent
+	out.From, out.Account = s.Parent, account
 	return out
+}
+
+// accountAhead is the account of a new sandbox that its driver may be told before there is a disk to ask; nil: its
+// agent has to be asked. had is that of the disk.
+func (e *Engine) accountAhead(s *sandbox.Sandbox, spec runtime.Spec, had sandbox.Account) *runtime.Account {
+	d, ok := e.core.Runtimes[s.Runtime].(runtime.Accounter)
+	switch {
+	case !ok || s.Account.Default():
+		return nil
+	case s.Account.Same(had):
+		return &runtime.Account{Account: s.Account, Again: true}
+	case spec.From != "" || len(spec.Mounts) > 0 || !d.Suits(spec.Image, s.Account):
+		return nil
+	}
+	return &runtime.Account{Account: s.Account}
 }

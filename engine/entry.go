@@ -77,6 +77,7 @@ type session struct {
 	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
 	pauses pausing.Clock
 	gate   *gates.Gate
+	placed atomic.Bool // see Use.awaitAccount
 	sudo   sudo.Told
 	unfit  bool // whether it has the limits and the host name of the record is not known; guarded by the turn
 

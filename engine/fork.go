@@ -351,7 +351,7 @@ func (f *forks) make(ctx context.Context) error {
 				f.insts[i], err = d.(runtime.Forker).Fork(ctx, f.o.parent.ID, made, f.o.taken)
 			}
 			if err == nil {
-				err = giveAccount(ctx, f.insts[i], f.o.parent.Account, f.o.parent.Account, true)
+				err = f.e.giveAgain(ctx, b.record.Load(), f.insts[i])
 			}
 			return err
 		})

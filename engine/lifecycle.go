@@ -105,7 +105,7 @@ func (e *Engine) start(ctx context.Context, b held, who core.Actor) error {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	e.core.Checkpoint("start.done")
-	if err := giveAccount(ctx, inst, s.Account, s.Account, true); err != nil {
+	if err := e.giveAgain(ctx, s, inst); err != nil {
 		return e.unstart(ctx, b, inst, who, err)
 	}
 	l := e.newLive(b.entry, inst, img)

@@ -185,8 +185,7 @@ func (x *exchange) start(ctx context.Context) error {
 func (x *exchange) started(ctx context.Context, inst runtime.Instance) error {
 	e, b := x.e, x.b
 	e.core.Checkpoint("rollback.started")
-	a := x.before.Account
-	if err := giveAccount(ctx, inst, a, a, true); err != nil {
+	if err := e.giveAgain(ctx, x.before, inst); err != nil {
 		return x.unfinished(err)
 	}
 	at := e.now()

@@ -39,8 +39,11 @@ func (u *Use) Sandbox() sandbox.ID { return u.b.id }
 func (u *Use) Client() *agent.Client { return u.l.client }
 
 // Watcher returns what tells of changes of the sandbox's files, where its runtime can.
-func (u *Use) Watcher() (runtime.Watcher, bool) {
+func (u *Use) Watcher(ctx context.Context) (runtime.Watcher, bool) {
 	w, ok := u.l.inst.(runtime.Watcher)
+	if ok {
+		u.awaitAccount(ctx)
+	}
 	return w, ok
 }
 

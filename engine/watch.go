@@ -68,13 +68,32 @@ func (l *session) setEnv(own map[string]string, of *sandbox.Sandbox) {
 	l.env.Store(command.NewVariables(l.image, own, of, programs))
 }
 
-// giveAccount tells the agent of a new life which account its user has, on a disk that had one already. again is
-// that nothing that the disk says against it is to be heard. The default one needs no telling.
-func giveAccount(ctx context.Context, inst runtime.Instance, a, had sandbox.Account, again bool) error {
-	if a.Default() && had.Default() {
+// giveAccount has the user of a new life have its account, where its driver was not told it in spec. again is
+// that the disk had it before, and then nothing that the disk says against it is heard.
+func (e *Engine) giveAccount(ctx context.Context, s *sandbox.Sandbox, inst runtime.Instance, told *runtime.Account, again bool) error {
+	if _, ok := e.core.Runtimes[s.Runtime].(runtime.Accounter); ok && told != nil {
 		return nil
 	}
-	return agent.NewClient(inst.Dial).SetAccount(ctx, a, again)
+	return agent.NewClient(inst.Dial).SetAccount(ctx, s.Account, again)
+}
+
+// giveAgain is giveAccount for a disk that had the sandbox's account.
+func (e *Engine) giveAgain(ctx context.Context, s *sandbox.Sandbox, inst runtime.Instance) error {
+	if s.Account.Default() {
+		return nil
+	}
+	return e.giveAccount(ctx, s, inst, core.Spec(s, image.Image{}).Account, true)
+}
+
+// awaitAccount waits until the sandbox has its account, for who looks at its files from outside. Why it has not is
+// the error of each call to the agent.
+func (u *Use) awaitAccount(ctx context.Context) {
+	if u.Account().Default() || u.l.placed.Load() {
+		return
+	}
+	if err := u.l.client.AwaitAccount(ctx); err == nil || ctx.Err() == nil {
+		u.l.placed.Store(true)
+	}
 }
 
 // watch waits until the instance is down. If that was no verb's doing, it

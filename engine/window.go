@@ -47,6 +47,7 @@ func (u *Use) track(ctx context.Context, dir string) runtime.Window {
 	if !ok {
 		return nil
 	}
+	u.awaitAccount(ctx)
 	w, err := t.Track(ctx, dir)
 	if err != nil {
 		u.e.core.Log.Warn("which files a command changes cannot be told", "sandbox", u.b.id, "dir", dir, "error", err)

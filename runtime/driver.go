@@ -98,6 +98,21 @@ type Spec struct {
 	From     sandbox.ID      // of Create: the snapshot that its disk is a copy of; zero: its disk is empty
 	Mounts   []sandbox.Mount // volumes; a driver that is no [Volumer] refuses them
 	Project  string          // whose it is, for drivers whose instances people see elsewhere
+	Account  *Account        // for an [Accounter]: what its user is called from the first call on; nil: as always
+	Renames  bool            // for an [Accounter], of Create: its user may be called otherwise once it runs, by whom it is given to
+}
+
+// Account is an account that a driver has the agent make as it starts.
+type Account struct {
+	sandbox.Account
+	Again bool // the disk had it before: nothing that the disk says against it is heard
+}
+
+// Accounter is implemented by drivers that heed [Spec].Account. Their agents make it while the caller goes on,
+// and whatever could see that it is not there waits for it.
+type Accounter interface {
+	// Suits reports whether an account can surely be made on a new, empty disk over an image. False is no refusal.
+	Suits(img Image, a sandbox.Account) bool
 }
 
 // Image is a sandbox's initial files. A driver uses the fields that it needs.

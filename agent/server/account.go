@@ -6,6 +6,8 @@ package server
 import (
 	"path"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,20 +24,38 @@ type ownAccount struct {
 	workdir string
 	written chan struct{} // closed once the lists inside have it; nil: they do
 	failed  error         // why they do not, once written is closed
+	need    chan struct{} // closed once somebody waits for a lazy one; nil: it is no lazy one
+	once    sync.Once     // closes need
 }
 
+// lazyPause is how long a lazy account is put off that nobody waits for: whoever sent it is about to do something that is
+// waited for, and the sandbox's first program comes up meanwhile.
+const lazyPause = 20 * time.Millisecond
+
 // wait waits until the lists inside have the account: the image's are copied to the sandbox's disk for that, which
-// takes milliseconds. Whatever could read them begins after it.
+// takes milliseconds, and until its directories are made where that was put off. Whatever could see them begins after it.
 func (o *ownAccount) wait() error {
 	if o.written == nil {
 		return nil
+	}
+	if o.need != nil {
+		o.once.Do(func() { close(o.need) })
 	}
 	<-o.written
 	return o.failed
 }
 
+// Account is the sandbox's user as it is to be called, and where it works.
+type Account = wire.Account
+
+// Begin has the user be what a says from the first call on, where no call did yet: all of them wait until it is made.
+func (s *Server) Begin(a Account) error {
+	a.Lazy = true
+	return s.setAccount(&a)
+}
+
 // setAccount makes the user what a request says: in the sandbox's list, with directories of its own
-// that it can write, and for all that is started from then on.
+// that it can write, and for all that is started from then on. Of a lazy one all of that is done aside.
 func (s *Server) setAccount(a *wire.Account) error {
 	if a == nil {
 		return fault.InvalidField("account", "is missing")
@@ -49,21 +69,50 @@ func (s *Server) setAccount(a *wire.Account) error {
 		home = path.Join(s.o.Dir, home) // what a command sees, where paths are not the sandbox's own
 	}
 	next := &ownAccount{view: view.Named(s.o.User, a.Name, home), workdir: a.Workdir, written: make(chan struct{})}
-	write, err := s.makeAccount(a, id)
-	if err != nil && !a.Again {
-		return err
+	last := s.account.Load()
+	make1 := func() (write func() error, err error) {
+		if write, err = s.makeAccount(a, id); err == nil {
+			err = last.wait()
+		}
+		if a.Again {
+			err = nil
+		}
+		return write, err
 	}
-	if err := s.account.Load().wait(); err != nil && !a.Again {
+	if a.Lazy {
+		next.need = make(chan struct{})
+		s.account.Store(next)
+		s.work.Go(func() { // it ends when the disk has answered
+			pause := time.NewTimer(lazyPause)
+			defer pause.Stop()
+			select {
+			case <-next.need:
+			case <-pause.C:
+			case <-s.ctx.Done():
+			}
+			write, err := make1()
+			next.made(write, err, a.Again)
+		})
+		return nil
+	}
+	write, err := make1()
+	if err != nil {
 		return err
 	}
 	s.account.Store(next)
-	s.work.Go(func() { // it ends when the disk has answered
-		defer close(next.written)
-		if err := write(); err != nil && !a.Again {
-			next.failed = err
-		}
-	})
+	s.work.Go(func() { next.made(write, nil, a.Again) })
 	return nil
+}
+
+// made writes the lists, where nothing has failed, and lets those go on who wait.
+func (o *ownAccount) made(write func() error, err error, again bool) {
+	defer close(o.written)
+	if err == nil {
+		err = write()
+	}
+	if !again {
+		o.failed = err
+	}
 }
 
 // makeAccount makes the account's directories, and returns what writes its name. Each part is tried, whatever
@@ -75,8 +124,12 @@ func (s *Server) makeAccount(a *wire.Account, id view.Identity) (write func() er
 		return write, err
 	}
 	defer unix.Close(root)
-	for _, d := range []struct{ field, path string }{{"account.home", a.Home}, {"account.workdir", a.Workdir}} {
-		if failed := s.ownDir(root, d.field, d.path, id); failed != nil {
+	for _, dir := range accounts.Ordered(a.Home, a.Workdir) {
+		field := "account.home"
+		if dir != a.Home {
+			field = "account.workdir"
+		}
+		if failed := s.ownDir(root, field, dir, id); failed != nil {
 			if err = failed; !a.Again {
 				return write, err
 			}

@@ -40,6 +40,9 @@ type Options struct {
 	Dir       string // the directory that stands for "/" in paths and cwd; "": /
 	Workspace string // where commands start and relative paths begin, inside; "": /workspace
 
+	// Account is what [Server.Begin] is to be called with; nil: it is not.
+	Account *Account
+
 	// Expose makes a directory, which is open, writable for the user, whose view of the system is
 	// read-only. Nil: there is no such view, or nothing can be done about it.
 	Expose func(dir int) error
@@ -309,6 +312,8 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return c.Outcome(s.setSudo(req.Sudo))
 	case wire.OpAccount:
 		return c.Outcome(s.setAccount(req.Account))
+	case wire.OpAccountMade:
+		return c.Outcome(s.account.Load().wait())
 	case wire.OpPorts:
 		return s.ports.List(ctx, c)
 	case wire.OpDial:

@@ -11,6 +11,9 @@ type Account struct {
 	// Again: the disk had the account already. What became of its directories is the sandbox's
 	// own affair then, and nothing is refused.
 	Again bool `json:"again,omitempty"`
+	// Lazy: the reply comes at once, and all that the account is for waits until it is made. It is for
+	// who knows that nothing on the disk speaks against it; what does is the error of what waits.
+	Lazy bool `json:"lazy,omitempty"`
 }
 
 // Bounds of an account, and of the files that tell of accounts.

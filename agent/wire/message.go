@@ -79,6 +79,8 @@ const (
 	// OpAccount: Account. The sandbox's user is called so from then on, in the files that tell of
 	// accounts and by what is started; its directories are made. Reply, Done.
 	OpAccount = "account"
+	// OpAccountMade: Reply, Done once the account of the last OpAccount is made.
+	OpAccountMade = "account_made"
 
 	// OpPorts: Reply is a Ports, Done.
 	OpPorts = "ports"

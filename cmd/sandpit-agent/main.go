@@ -89,11 +89,17 @@ func serve() error {
 	if err == nil {
 		sudoers, err = listen(asked)
 	}
+	var s *server.Server
+	if err == nil {
+		s = server.New(opts)
+		if opts.Account != nil {
+			err = s.Begin(*opts.Account)
+		}
+	}
 	if err != nil {
 		_ = boot.Answer(boot.SocketFD, err)
 		return err
 	}
-	s := server.New(opts)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(context.Background(), listener) }()
 	go func() { _ = s.ServeSudo(context.Background(), sudoers.(*net.UnixListener)) }() // lives as long; who asks hears nothing if it fails

@@ -150,5 +150,9 @@ func (c *Core) Unlist(ctx context.Context, remove func(store.Tx) error, ev *sand
 
 // Spec is what a driver needs to know of a sandbox.
 func Spec(s *sandbox.Sandbox, img image.Image) runtime.Spec {
-	return runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: s.Hostname(), Limits: s.Limits, Mounts: s.Mounts, Project: s.Project}
+	spec := runtime.Spec{ID: s.ID, Image: runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}, Hostname: s.Hostname(), Limits: s.Limits, Mounts: s.Mounts, Project: s.Project}
+	if !s.Account.Default() {
+		spec.Account = &runtime.Account{Account: s.Account, Again: true}
+	}
+	return spec
 }

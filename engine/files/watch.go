@@ -84,7 +84,7 @@ func (s *Service) WatchFiles(ctx context.Context, c access.Caller, ref string, r
 
 // watch begins a watch on a directory, where the user may look into it.
 func watch(ctx context.Context, u *engine.Use, r WatchRequest) (runtime.Watch, error) {
-	watcher, ok := u.Watcher()
+	watcher, ok := u.Watcher(ctx)
 	if !ok {
 		return nil, fault.New(fault.Unsupported, "the runtime of the sandbox %s cannot tell of changes as they happen", u.Sandbox()).
 			WithRemedy("list the directory from time to time")

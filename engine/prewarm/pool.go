@@ -156,7 +156,9 @@ func (s *Pools) make(ctx context.Context, p *pool) (*Entry, error) {
 	s.core.Checkpoint("pool.intent")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeBound)
 	defer cancel()
-	inst, err := s.core.Runtimes[p.Runtime].Create(ctx, core.Spec(box, img))
+	spec := core.Spec(box, img)
+	spec.Renames = true
+	inst, err := s.core.Runtimes[p.Runtime].Create(ctx, spec)
 	s.core.Checkpoint("pool.done")
 	if err != nil {
 		s.disown(box.ID)

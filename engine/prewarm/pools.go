@@ -180,9 +180,9 @@ func (s *Pools) load() (last time.Time, busy bool) {
 }
 
 // Claim sets the id of a new sandbox to that of a running instance of a pool, if there is one:
-// rather one with the limits that are asked for. The caller calls Unclaim once the sandbox is
-// made, or was not.
-func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
+// rather one with the limits that are asked for. Its agent is told the account, where that is not nil, instead of being
+// asked for a sign of life. The caller calls Unclaim once the sandbox is made, or was not.
+func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox, account *runtime.Account) {
 	var same, others []*pool
 	for _, p := range s.pools() {
 		switch {
@@ -196,7 +196,7 @@ func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
 	var one *Entry
 	for _, p := range append(same, others...) {
 		if one == nil {
-			one = s.healthy(ctx, p, box)
+			one = s.healthy(ctx, p, box, account)
 			p.Count(box.Image, one != nil)
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Pools) Claim(ctx context.Context, box *sandbox.Sandbox) {
 }
 
 // healthy takes one whose agent answers out of the pool, for box, or returns nil if there is none.
-func (s *Pools) healthy(ctx context.Context, p *pool, box *sandbox.Sandbox) *Entry {
+func (s *Pools) healthy(ctx context.Context, p *pool, box *sandbox.Sandbox, account *runtime.Account) *Entry {
 	for {
 		one := p.Take(box)
 		if one == nil {
@@ -219,7 +219,7 @@ func (s *Pools) healthy(ctx context.Context, p *pool, box *sandbox.Sandbox) *Ent
 		if one.Image.Digest == box.ImageDigest {
 			// A caller that goes away meanwhile says nothing about the sandboxes of the pool.
 			pctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ping)
-			_, err := one.Client.Ping(pctx)
+			err := one.greet(pctx, account)
 			cancel()
 			if err == nil {
 				one.Unwatch() // the sandbox has a watcher of its own

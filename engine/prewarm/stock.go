@@ -78,6 +78,15 @@ func (e *Entry) Become(ctx context.Context, l sandbox.Limits, hostname string) e
 	return nil
 }
 
+// greet asks for a sign of life. To be told which account the sandbox has is one, too.
+func (e *Entry) greet(ctx context.Context, account *runtime.Account) error {
+	if account != nil {
+		return e.Client.BeginAccount(ctx, account.Account)
+	}
+	_, err := e.Client.Ping(ctx)
+	return err
+}
+
 // Expect has the instance made ready for its next call, where it can be.
 func (e *Entry) Expect() {
 	if x, ok := e.Instance.(runtime.Expecter); ok {

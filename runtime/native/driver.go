@@ -72,6 +72,7 @@ type Driver struct {
 	changesErr error          // why not
 	uids       *ranges
 	inflight   inflight
+	seeds      seeds
 	queue      queue
 	closer     *closer
 	spawning   spawn.Method

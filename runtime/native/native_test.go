@@ -137,7 +137,7 @@ func TestConformanceByThePortableSpawn(t *testing.T) {
 			Open:  func(t *testing.T) runtime.Driver { return openWith(t, native.Options{Dir: dir, Spawn: spawn.Portable}) },
 			Must:  []runtime.Feature{runtime.Isolation, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Sudo, runtime.Reopen},
 		}
-	}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Sudo", "Isolation", "Neighbours") // these are about what comes later
+	}, "Limits", "Pause", "Resize", "Snapshots", "Volumes", "Network", "Changes", "Watches", "Users", "Accounts", "Sudo", "Isolation", "Neighbours") // these are about what comes later
 }
 
 // The agent's own suite, through a real sandbox.

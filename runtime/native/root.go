@@ -62,14 +62,7 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, disk diskMa
 		return nil, nil, err
 	}
 	defer func() { _ = l.Close() }()
-	failed := func(err error) (*os.File, *os.File, error) {
-		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-			return nil, nil, fault.NoSpace(i.FullDisk(), err, "the root of sandbox %s cannot be mounted: its disk has no room for that", i.id).
-				WithRemedy("delete sandboxes, snapshots or volumes that are not needed, or give this one a larger disk")
-		}
-		return nil, nil, fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
-			WithRemedy("run `sandpit doctor` on the host")
-	}
+	failed := func(err error) (*os.File, *os.File, error) { return nil, nil, i.noRoot(err) }
 	if err := l.FreshWork(); err != nil {
 		return nil, nil, err
 	}
@@ -119,6 +112,16 @@ func (i *Instance) mountDisk(ctx context.Context, spec runtime.Spec, disk diskMa
 		return failed(err)
 	}
 	return root, logs, nil
+}
+
+// noRoot is the error of a root that cannot be made.
+func (i *Instance) noRoot(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return fault.NoSpace(i.FullDisk(), err, "the root of sandbox %s cannot be mounted: its disk has no room for that", i.id).
+			WithRemedy("delete sandboxes, snapshots or volumes that are not needed, or give this one a larger disk")
+	}
+	return fault.Wrap(fault.Unavailable, err, "the root of sandbox %s cannot be mounted", i.id).
+		WithRemedy("run `sandpit doctor` on the host")
 }
 
 func openDir(at int, name string) (*os.File, error) {

@@ -54,6 +54,10 @@ func (s *start) handOver(context.Context) error {
 	if s.d.cgroups.Info().Err(cgroup.Sockets) != nil {
 		m.OpenFiles = commandFiles
 	}
+	if a := s.spec.Account; a != nil {
+		full := a.Full()
+		m.Account = &boot.Account{Name: full.Name, Home: full.Home, Workdir: full.Workdir, Again: a.Again}
+	}
 	s.files.Facts, s.files.Sudo = s.ids.kit.Sys, s.ids.kit.Sudo
 	_ = s.first.conn.SetWriteDeadline(time.Now().Add(serveTimeout))
 	if err := boot.Send(s.first.conn, m, s.files); err != nil {

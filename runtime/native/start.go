@@ -76,10 +76,13 @@ func (s *start) hold(f *os.File, err error) (*os.File, error) {
 // or not; see [serving].
 func (i *Instance) start(ctx context.Context, spec runtime.Spec, disk diskMaker) error {
 	defer i.d.inflight.begin()()
+	disk, begin, end := i.seeded(spec, disk)
+	defer end()
 	s := i.newStart(spec)
 	defer s.close()
 	return s.run(ctx,
 		s.awaitTurn,     // a few starts go on at a time
+		begin,           // of the disk, where something is written into it
 		s.reserveIDs,    // user ids of its own, and namespaces
 		s.makeGroup,     // with its limits
 		s.launchProcess, // process 1 is on its way from here on

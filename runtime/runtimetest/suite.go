@@ -65,6 +65,7 @@ func Run(t *testing.T, make func(t *testing.T) Harness, without ...string) {
 		{"Changes", tracks},
 		{"Watches", watches},
 		{"Users", users},
+		{"Accounts", accounts},
 		{"Sudo", sudos},
 		{"Told", told},
 		{"Isolation", isolation},

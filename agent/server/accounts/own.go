@@ -48,6 +48,15 @@ func Own(root int, field, path string, uid, gid int) (int, error) {
 	return fd, nil
 }
 
+// Ordered returns the directories of an account in the order in which they are made: one that another is in comes first,
+// so that it is the user's as well.
+func Ordered(home, workdir string) []string {
+	if strings.HasPrefix(home, workdir+"/") {
+		return []string{workdir, home}
+	}
+	return []string{home, workdir}
+}
+
 // directory opens a directory beneath another one, through no link.
 func directory(at int, path string) (int, error) {
 	return dirs.Openat2(at, path, unix.OpenHow{

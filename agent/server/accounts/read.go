@@ -16,6 +16,9 @@ import (
 	"sandpit.dev/fault"
 )
 
+// MaxFile is how many bytes of a list are read.
+const MaxFile = wire.MaxAccountsFile
+
 // MaxID is the highest number of a user or a group: a sandbox has these and no others. The one above stands for none.
 const MaxID = 65534
 

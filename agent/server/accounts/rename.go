@@ -76,6 +76,16 @@ func Plan(root int, uid uint32, name, home string) (r Renaming, err error) {
 // Write changes the files, each at once: who reads one meanwhile, or after the sandbox was killed in the middle,
 // finds it as it was or as it is to be.
 func (r Renaming) Write(root int) error {
+	return r.Each(func(name, text string) error {
+		if err := replace(root, name, text); err != nil {
+			return fault.Wrap(fault.Full, err, "the account cannot be written to /etc/%s", name).WithRemedy("give the sandbox a larger disk")
+		}
+		return nil
+	})
+}
+
+// Each calls write with each file of /etc that changes, and what is to be in it, up to the first error.
+func (r Renaming) Each(write func(name, text string) error) error {
 	for _, file := range []struct {
 		name  string
 		lines [][]string
@@ -83,8 +93,14 @@ func (r Renaming) Write(root int) error {
 		if file.lines == nil {
 			continue
 		}
-		if err := replace(root, file.name, file.lines); err != nil {
-			return fault.Wrap(fault.Full, err, "the account cannot be written to /etc/%s", file.name).WithRemedy("give the sandbox a larger disk")
+		var b strings.Builder
+		for _, f := range file.lines {
+			if f != nil {
+				b.WriteString(strings.Join(f, ":") + "\n")
+			}
+		}
+		if err := write(file.name, b.String()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -130,14 +146,8 @@ func split(data []byte) (lines [][]string) {
 // temporary is what a list is written as before it is in its place.
 const temporary = ".sandpit-"
 
-// replace puts a list of these lines in the place of one in /etc, with the mode and the owner of that one.
-func replace(root int, name string, lines [][]string) error {
-	var b strings.Builder
-	for _, f := range lines {
-		if f != nil {
-			b.WriteString(strings.Join(f, ":") + "\n")
-		}
-	}
+// replace puts a list in the place of one in /etc, with the mode and the owner of that one.
+func replace(root int, name, text string) error {
 	dir, err := directory(root, "etc")
 	if err != nil {
 		return err
@@ -155,7 +165,7 @@ func replace(root int, name string, lines [][]string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	err = fill(fd, b.String(), was)
+	err = fill(fd, text, was)
 	if err == nil {
 		err = unix.Renameat(dir, temporary+name, dir, name)
 	}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +39,37 @@ type Message struct {
 	// the memory, and OpenFiles how many descriptors each of their processes has at most; 0: as
 	// the agent.
 	Score, OpenFiles uint32
+	// Account is what the sandbox's user is called; nil: as always.
+	Account *Account
+}
+
+// Account is a sandbox's user and its directories. No field has a line break.
+type Account struct {
+	Name, Home, Workdir string
+	Again               bool // the disk had it before: nothing that it says is to be heard
+}
+
+// text is the account as it travels; empty: none.
+func (a *Account) text() string {
+	if a == nil {
+		return ""
+	}
+	again := ""
+	if a.Again {
+		again = "again"
+	}
+	return strings.Join([]string{a.Name, a.Home, a.Workdir, again}, "\n")
+}
+
+func parseAccount(text string) (*Account, error) {
+	if text == "" {
+		return nil, nil
+	}
+	f := strings.Split(text, "\n")
+	if len(f) != 4 {
+		return nil, fmt.Errorf("boot: an account of %d lines", len(f))
+	}
+	return &Account{Name: f[0], Home: f[1], Workdir: f[2], Again: f[3] != ""}, nil
 }
 
 // Files are the descriptors that travel with a [Message].
@@ -62,7 +94,7 @@ type Gauges struct {
 const (
 	fixedFiles = 12
 	maxJoins   = 8
-	maxMessage = 16 << 10
+	maxMessage = 20 << 10
 	maxReply   = 1 << 10
 )
 
@@ -73,7 +105,7 @@ func (f *Files) list() []*os.File {
 
 // A message is AgentCaps, RootCaps, the length of UserFilter and that of RootFilter, in the
 // machine's order of bytes, a byte that is 1 for Reap, LogBytes, Score and OpenFiles, then the two
-// filters. Both ends are one build: the server carries the agent that it starts.
+// filters and the text of the account. Both ends are one build: the server carries the agent that it starts.
 const headerLen = 8 + 8 + 4 + 4 + 1 + 8 + 4 + 4
 
 // Send sends m and its files over the server's end of the pair.
@@ -90,7 +122,7 @@ func Send(conn *net.UnixConn, m Message, f Files) error {
 	b = binary.NativeEndian.AppendUint64(append(b, reap), m.LogBytes)
 	b = binary.NativeEndian.AppendUint32(b, m.Score)
 	b = binary.NativeEndian.AppendUint32(b, m.OpenFiles)
-	b = append(append(b, m.UserFilter...), m.RootFilter...)
+	b = append(append(append(b, m.UserFilter...), m.RootFilter...), m.Account.text()...)
 	list := f.list()
 	fds := make([]int, len(list))
 	for i, file := range list {
@@ -154,12 +186,14 @@ func decode(b []byte) (Message, error) {
 	m := Message{AgentCaps: binary.NativeEndian.Uint64(b), RootCaps: binary.NativeEndian.Uint64(b[8:]), Reap: b[24] == 1, LogBytes: binary.NativeEndian.Uint64(b[25:]),
 		Score: binary.NativeEndian.Uint32(b[33:]), OpenFiles: binary.NativeEndian.Uint32(b[37:])}
 	user, root := uint64(binary.NativeEndian.Uint32(b[16:])), uint64(binary.NativeEndian.Uint32(b[20:]))
-	if b = b[headerLen:]; uint64(len(b)) != user+root {
+	if b = b[headerLen:]; uint64(len(b)) < user+root {
 		return Message{}, fmt.Errorf("boot: filters of %d bytes, told as %d", len(b), user+root)
 	}
 	// Copies: the rest of the buffer need not live as long as the agent.
-	m.UserFilter, m.RootFilter = bytes.Clone(b[:user]), bytes.Clone(b[user:])
-	return m, nil
+	m.UserFilter, m.RootFilter = bytes.Clone(b[:user]), bytes.Clone(b[user:user+root])
+	var err error
+	m.Account, err = parseAccount(string(b[user+root:]))
+	return m, err
 }
 
 // served is the reply of an agent that serves.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,8 @@ func TestAMessageComesAsItWasSent(t *testing.T) {
 	for _, want := range []Message{
 		{AgentCaps: 1<<63 | 5, RootCaps: 3, UserFilter: []byte("user"), RootFilter: []byte("the root's"), Reap: true, LogBytes: 16<<20 | 3, Score: 950, OpenFiles: 1 << 20},
 		{AgentCaps: 7, UserFilter: []byte{}, RootFilter: []byte("r")},
+		{UserFilter: []byte{}, RootFilter: []byte("r"), Account: &Account{Name: "dev", Home: "/home/dev", Workdir: "/srv/app"}},
+		{UserFilter: []byte{}, RootFilter: []byte{}, Account: &Account{Name: "dev", Home: "/home/dev", Workdir: "/" + strings.Repeat("x", 1023), Again: true}},
 	} {
 		server, agent := pair(t)
 		files := Files{View: null, Log: null, Cgroup: null, OOM: null, Pids: null, Facts: null, Sudo: null, Gauges: Gauges{null, null, null, null, null}, Joins: []*os.File{null, null}}
@@ -59,7 +62,7 @@ func TestAMessageComesAsItWasSent(t *testing.T) {
 }
 
 func TestWhatIsNoMessageIsRefused(t *testing.T) {
-	for _, text := range []string{"x", "24 bytes are one too few", "a header that tells of filters which are not there"} {
+	for _, text := range []string{"x", "24 bytes are one too few", "a header that tells of filters which are not there", string(make([]byte, headerLen)) + "an account of one line"} {
 		if m, err := decode([]byte(text)); err == nil {
 			t.Errorf("%q: %+v", text, m)
 		}

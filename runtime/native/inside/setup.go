@@ -76,6 +76,7 @@ func receive(user *lockedView) (server.Options, *os.File, error) {
 	}
 	return server.Options{
 		User: user, Root: root,
+		Account:      accountOf(m.Account),
 		Expose:       expose,
 		Init:         true,
 		Reap:         m.Reap,
@@ -90,6 +91,13 @@ func receive(user *lockedView) (server.Options, *os.File, error) {
 		Refresh:      told.refresh,
 		SudoSocket:   true,
 	}, f.Sudo, nil
+}
+
+func accountOf(a *boot.Account) *server.Account {
+	if a == nil {
+		return nil
+	}
+	return &server.Account{Name: a.Name, Home: a.Home, Workdir: a.Workdir, Again: a.Again}
 }
 
 // enterRoot makes the sandbox's root that of the process, on the thread that calls it and on all
