@@ -168,7 +168,6 @@ func TestWhoTakesNothingIsToldWhyTheStreamEnds(t *testing.T) {
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
 	must(t, err)
 	defer conn.Close()
-	must(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	_, err = fmt.Fprintf(conn, "GET /v1/events?type=volume.created HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", u.Host, adminToken)
 	must(t, err)
 	r := bufio.NewReader(conn)
@@ -188,7 +187,6 @@ func TestWhoTakesNothingIsToldWhyTheStreamEnds(t *testing.T) {
 		}))
 	}
 	<-ended // it is followed no longer, and has read nothing
-	must(t, conn.(*net.TCPConn).SetReadBuffer(1<<20))
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatalf("the answer broke off after %d bytes: %v", len(body), err)
