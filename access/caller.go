@@ -29,6 +29,8 @@ type Caller struct {
 
 	ExpiresAt time.Time // of its token; zero: never
 
+	Session string // the id of the session that it is signed in by; empty: it showed a token
+
 	Issuer string           // the external one of its token; empty: this server
 	Words  map[Scope]string // what its issuer calls scopes, of those that it can give; nil: as they are called here. It is not changed
 

@@ -37,6 +37,7 @@ type Tx interface {
 	Requests() Requests
 	NetworkRequests() NetworkRequests
 	PreviewLinks() PreviewLinks
+	Sessions() Sessions
 	KnownImages() KnownImages
 	Skills() Skills
 	Templates() Templates

@@ -5,6 +5,7 @@ package bearer
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -15,22 +16,31 @@ import (
 // has expired, was deleted or replaced, and its cause is the error that Check returns from then on.
 // The server's own admin tokens end with the server. The caller calls release once.
 func (a *Authority) Admit(ctx context.Context, token string) (_ access.Caller, valid context.Context, release func(), _ error) {
+	return a.admit(digestOf(token), func() (access.Caller, *held, error) { return a.check(ctx, token) })
+}
+
+// AdmitDigest is [Authority.Admit] for who has shown the token before, and of whom its SHA-256 was kept. Tokens of single
+// sandboxes are not found by it.
+func (a *Authority) AdmitDigest(ctx context.Context, sum [sha256.Size]byte) (_ access.Caller, valid context.Context, release func(), _ error) {
+	return a.admit(sum, func() (access.Caller, *held, error) { return a.checkDigest(ctx, sum) })
+}
+
+func (a *Authority) admit(sum digest, check func() (access.Caller, *held, error)) (_ access.Caller, valid context.Context, release func(), _ error) {
 	none := func(err error) (access.Caller, context.Context, func(), error) {
 		return access.Caller{}, nil, nil, err
 	}
-	c, t, err := a.check(ctx, token)
+	c, t, err := check()
 	switch {
 	case err != nil:
 		return none(err)
 	case t == nil:
 		return c, context.Background(), func() {}, nil
 	}
-	sum := digestOf(token)
 	valid, release = a.validities.hold(sum, t, a.now)
 	// Between the check and the hold the token may have been deleted, or rotated. Delete and Rotate
 	// empty the cache before they end what is held: what is still cached is held in time.
 	if a.cache.get(sum) != t {
-		now, t, err := a.check(ctx, token)
+		now, t, err := check()
 		if err != nil {
 			release()
 			return none(err)

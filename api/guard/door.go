@@ -34,6 +34,7 @@ type Credential struct {
 	place  place
 	name   string
 	narrow func(access.Caller) bool
+	below  string // of inCookie: the path
 }
 
 type place int
@@ -43,6 +44,7 @@ const (
 	inHeader
 	inQuery
 	inMessage
+	inCookie
 )
 
 // Bearer is the header Authorization: Bearer TOKEN.
@@ -59,6 +61,17 @@ func InHeader(name string) Credential {
 func InQuery(name string, narrow func(access.Caller) bool) Credential {
 	return Credential{place: inQuery, name: name, narrow: narrow}
 }
+
+// InSession is the cookie of a person who is signed in, checked by the Sessions of the [Options], in requests below a
+// path. A browser sends it along with whatever any page asks for, so it counts only where no other credential is, and only
+// for what a script of the server's own page asks for by itself, see [Guard.Through].
+func InSession(below string) Credential {
+	return Credential{place: inCookie, name: SessionCookie, below: below}
+}
+
+// SessionCookie is the name of that cookie. Browsers take it for the one host that sets it, without a domain, over a
+// secure connection and with the path "/".
+const SessionCookie = "__Host-sandpit"
 
 // FirstMessage is the first message of a WebSocket: pages cannot send headers with one. A request for a WebSocket without
 // any token passes then, without a caller; its coat reads the message and calls [Introduce]. The request's context
@@ -90,6 +103,8 @@ func (d *Door) Check() error {
 			return fault.New(fault.Internal, "the door of %s has a credential without a name", d.Via)
 		case c.place == inHeader && slices.Contains(notCredentials(), c.name):
 			return fault.New(fault.Internal, "the door of %s has its credential in %s, which others send or read", d.Via, c.name)
+		case c.place == inCookie && !strings.HasPrefix(c.below, "/"):
+			return fault.New(fault.Internal, "the door of %s takes a session on no path", d.Via)
 		case c.place == inQuery && c.narrow == nil:
 			return fault.New(fault.Internal, "the door of %s takes any token from a query", d.Via)
 		case seen[where{c.place, c.name}]:
@@ -122,11 +137,10 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // remedy says where a token belongs.
 func (d *Door) remedy() string {
-	if len(d.Credentials) == 0 {
-		return "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"
-	}
 	var ways []string
+	bearer := true // and nothing else that a client could send
 	for _, c := range d.credentials() {
+		bearer = bearer && (c.place == inBearer || c.place == inCookie)
 		switch c.place {
 		case inBearer:
 			ways = append(ways, "the header Authorization: Bearer TOKEN")
@@ -135,6 +149,9 @@ func (d *Door) remedy() string {
 		case inMessage:
 			ways = append(ways, "the first message of a WebSocket")
 		}
+	}
+	if bearer {
+		return "send the header Authorization: Bearer TOKEN, for which commands of sandpit take SANDPIT_TOKEN; sandpit token create makes a token"
 	}
 	if len(ways) == 0 {
 		return "ask for an address that has a token"
@@ -164,7 +181,12 @@ func (g *Guard) Through(d Door, next http.Handler) http.Handler {
 		var valid context.Context
 		release := func() {}
 		if err == nil {
-			caller, valid, release, err = g.admit(w, r, &d, token)
+			if from.place == inCookie {
+				err = ownScript(r)
+			}
+			if err == nil {
+				caller, valid, release, err = g.admit(w, r, &d, token, from)
+			}
 		}
 		if err == nil && from.narrow != nil && !from.narrow(caller) {
 			release()
@@ -173,6 +195,9 @@ func (g *Guard) Through(d Door, next http.Handler) http.Handler {
 		if err != nil {
 			if from.narrow != nil && fault.Is(err, fault.Unauthenticated) {
 				err = notInQuery(&d)
+			}
+			if from.place == inCookie && fault.Is(err, fault.Unauthenticated) {
+				http.SetCookie(w, EndedCookie())
 			}
 			w.pass.operation.Caller = access.Caller{Via: d.Via, RequestID: w.pass.id, Address: address(r)}
 			d.refuse(w, r, err)
@@ -211,6 +236,9 @@ func notInQuery(d *Door) error {
 func (g *Guard) enter(p *pass, r *http.Request, d *Door, c access.Caller, valid context.Context) error {
 	Proven(r.Context())
 	c.Via, c.RequestID, c.Address = d.Via, p.id, address(r)
+	if c.Session != "" {
+		c.Via = viaSession
+	}
 	if err := g.inProject(&c, r); err != nil {
 		p.caller, p.known = c, true // for the log
 		return err
@@ -238,6 +266,8 @@ func (d *Door) find(r *http.Request) (token string, from Credential, _ error) {
 				continue
 			}
 			values, what = r.URL.Query()[c.name], c.name+" parameters" // what cannot be read is for the coat to say
+		case inCookie:
+			continue // see below: it comes by itself, and beside a token it counts for nothing
 		}
 		switch {
 		case len(values) == 0:
@@ -259,6 +289,9 @@ func (d *Door) find(r *http.Request) (token string, from Credential, _ error) {
 		if token == "" {
 			return "", c, wrong("the token is empty")
 		}
+	}
+	if from.place == 0 {
+		return d.findCookie(r)
 	}
 	return token, from, nil
 }
@@ -330,7 +363,7 @@ func Introduce(ctx context.Context, token string) (_ context.Context, done func(
 	if !i.timer.Stop() {
 		return nil, nil, context.Cause(ctx)
 	}
-	caller, valid, release, err := i.guard.admit(i.w, i.r, i.door, token)
+	caller, valid, release, err := i.guard.admit(i.w, i.r, i.door, token, FirstMessage())
 	if err != nil {
 		p.err = err
 		return nil, nil, err
@@ -348,12 +381,18 @@ func Introduce(ctx context.Context, token string) (_ context.Context, done func(
 }
 
 // admit returns the caller of a token.
-func (g *Guard) admit(w http.ResponseWriter, r *http.Request, d *Door, token string) (access.Caller, context.Context, func(), error) {
+func (g *Guard) admit(w http.ResponseWriter, r *http.Request, d *Door, token string, from Credential) (access.Caller, context.Context, func(), error) {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return access.Caller{}, nil, nil, fault.New(fault.Unauthenticated, "the token has %d bytes or odd characters; no token of this server does", len(token)).
 			WithRemedy("%s", d.remedy())
 	}
-	c, valid, release, err := g.tokens.Admit(r.Context(), token)
+	checker := g.tokens
+	if from.place == inCookie {
+		if checker = g.sessions; checker == nil {
+			return access.Caller{}, nil, nil, fault.New(fault.Unauthenticated, "nobody is signed in at this server").WithRemedy("%s", d.remedy())
+		}
+	}
+	c, valid, release, err := checker.Admit(r.Context(), token)
 	if fault.Is(err, fault.Unauthenticated) {
 		err = g.Guessed(w, r, err)
 	}

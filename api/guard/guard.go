@@ -30,6 +30,8 @@ type Checker interface {
 // Options configure a guard.
 type Options struct {
 	Tokens Checker // required
+	// Sessions checks the cookies of people who are signed in; nil: nobody is.
+	Sessions Checker
 	// Hosts are names and addresses, without a port, under which the server is
 	// reached, beside loopback ones and the address that a connection came in on.
 	Hosts []string
@@ -84,19 +86,20 @@ const (
 
 // Guard wraps handlers. It is safe for concurrent use.
 type Guard struct {
-	tokens  Checker
-	hosts   hosts
-	cross   *http.CrossOriginProtection
-	origins map[string]bool
-	maxBody int64
-	stall   time.Duration
-	rate    int64
-	log     *slog.Logger
-	observe func(Observation)
-	logAll  func() bool
-	record  func(context.Context, *audit.Operation, audit.Answer)
-	project func(context.Context, string) error
-	tracer  *trace.Tracer
+	tokens   Checker
+	sessions Checker
+	hosts    hosts
+	cross    *http.CrossOriginProtection
+	origins  map[string]bool
+	maxBody  int64
+	stall    time.Duration
+	rate     int64
+	log      *slog.Logger
+	observe  func(Observation)
+	logAll   func() bool
+	record   func(context.Context, *audit.Operation, audit.Answer)
+	project  func(context.Context, string) error
+	tracer   *trace.Tracer
 
 	resources []string
 	strangers *strangers
@@ -110,7 +113,7 @@ func New(o Options) (*Guard, error) {
 		return nil, fault.InvalidField("tokens", "is missing")
 	}
 	g := &Guard{
-		tokens: o.Tokens, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
+		tokens: o.Tokens, sessions: o.Sessions, hosts: newHosts(o.Hosts), cross: http.NewCrossOriginProtection(),
 		origins: make(map[string]bool), maxBody: o.MaxBody, stall: o.Stall, rate: o.Rate, log: o.Logger, observe: o.Observe, logAll: o.LogAll, record: o.Record, project: o.Project, tracer: o.Tracer,
 		resources: o.Resources, strangers: newStrangers(), guesses: newGuesses(), rates: newRates(o.Requests),
 	}

@@ -151,9 +151,9 @@ func (h *Handler) serve(o Operation) http.Handler {
 				return
 			}
 			c.Caller = caller
-			if told := audit.Of(r.Context()); told != nil {
-				told.Name, told.Recorded, told.Target = o.ID, o.reads || o.Method != http.MethodGet, r.PathValue("id")
-			}
+		}
+		if told := audit.Of(r.Context()); told != nil && (!o.open || o.told) {
+			told.Name, told.Recorded, told.Target = o.ID, o.told || o.reads || o.Method != http.MethodGet, r.PathValue("id")
 		}
 		c.Room = h.o.Memory.Open(c.Caller.Project)
 		defer c.Room.Close()

@@ -22,6 +22,7 @@ type Operation struct {
 	in    *binder      // what is read from the request
 	out   reflect.Type // what is answered as JSON; nil: nothing
 	open  bool         // needs no token
+	told  bool         // it is recorded all the same, see Recorded
 	reads bool         // content, see ReadsContent
 	serve func(*Call) error
 
@@ -108,6 +109,10 @@ func (o *Operation) Serve(c *Call) error { return o.serve(c) }
 
 // Open returns the operation as one that needs no token, if open is set.
 func (o Operation) Open(open bool) Operation { o.open = open; return o }
+
+// Recorded returns an operation that needs no token as one that the audit log tells of: its handler finds out who the caller
+// is, see [guard.AdmitCaller].
+func (o Operation) Recorded() Operation { o.told = true; return o }
 
 // ReadsContent returns the operation as one whose answer has what is in sandboxes, or what ran in them: the audit log
 // tells of it, as it does of all that are not a GET.

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/admin"
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/sessions"
 	"sandpit.dev/api/rest/tokens"
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
@@ -25,6 +26,8 @@ type Options struct {
 	Services service.Services // required
 	Tokens   tokens.Tokens    // required
 	Guard    *guard.Guard     // required
+	// Sessions signs people in who use a browser; nil: nobody signs in.
+	Sessions sessions.Sessions
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
 	// no operation takes one.
 	Keys *keyed.Keys
@@ -59,6 +62,7 @@ const (
 type API struct {
 	service.Services
 	tokens   tokens.Tokens
+	sessions *sessions.API
 	previews Previews
 	backups  admin.Backups
 	links    *filelink.Links
@@ -74,7 +78,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs all services, tokens and a guard")
 	}
 	a := &API{
-		Services: o.Services, tokens: o.Tokens, previews: o.Previews, backups: o.Backups, links: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		Services: o.Services, tokens: o.Tokens, sessions: &sessions.API{Sessions: o.Sessions, Guard: o.Guard}, previews: o.Previews, backups: o.Backups, links: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody
@@ -93,7 +97,7 @@ func New(o Options) (*API, error) {
 	}
 	a.document = doc
 	a.handler, err = httpapi.New(httpapi.Options{
-		Guard: o.Guard, Via: "rest", Bases: bases(), MaxBody: maxJSON, Serve: idempotency.Serve(o.Keys),
+		Guard: o.Guard, Via: "rest", Credentials: []guard.Credential{guard.Bearer(), guard.InSession("/v1/")}, Bases: bases(), MaxBody: maxJSON, Serve: idempotency.Serve(o.Keys),
 		Hint:   "see /v1/openapi.json for what there is; MCP is at /mcp, and /connect says how to set up a client",
 		Memory: o.Memory, Heartbeat: o.Heartbeat, Stall: o.Stall,
 	}, ops)

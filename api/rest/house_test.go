@@ -15,6 +15,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
+	"sandpit.dev/access/session"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
 	"sandpit.dev/api/rest/shape"
@@ -94,12 +95,13 @@ func openEngine(t testing.TB, guarded guard.Options, engineOf func(*engine.Optio
 	must(t, err)
 	must(t, tokens.ServeSandboxes(bytes.Repeat([]byte{7}, bearer.SandboxKeySize), s.Engine))
 	s.Engine.OnDeleted(tokens.EndSandbox)
-	guarded.Tokens, guarded.Record = tokens, s.Audit.Answered
+	people := session.New(s.Keys.Store(), tokens, session.Options{})
+	guarded.Tokens, guarded.Sessions, guarded.Record = tokens, people, s.Audit.Answered
 	g, err := guard.New(guarded)
 	must(t, err)
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
-	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Previews: links{}, Version: enginetest.Version}
+	o := rest.Options{Services: service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{})), Tokens: tokens, Keys: s.Keys, Guard: g, Sessions: people, Previews: links{}, Version: enginetest.Version}
 	o.Services.Templates = s.Creator.Templates
 	o.Services.Stats = meter.New(s.Store, map[string]runtime.Driver{"memory": s.Host.Driver()}, meter.Options{Host: func() (meter.HostUse, error) {
 		u, err := machine.Read(t.TempDir())

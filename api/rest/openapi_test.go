@@ -185,6 +185,9 @@ func TestDocument(t *testing.T) {
 					if strings.HasPrefix(path, "/tokens/") {
 						target = token.Replace(path)
 					}
+					if path == "/session" { // which needs a token that there is
+						content.Example = object{"token": adminToken}
+					}
 					a := h.do(strings.ToUpper(method), "/v1"+target, content.Example)
 					if a.StatusCode >= 300 {
 						t.Errorf("%s %s: got %d %s", method, path, a.StatusCode, a.body)

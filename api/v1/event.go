@@ -11,7 +11,7 @@ type Event struct {
 	Type   string    `json:"type" jsonschema:"sandbox.created, exec, file.upload, …"`
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor" jsonschema:"the token's name, or system"`
-	Via    string    `json:"via" jsonschema:"rest, mcp or system"`
+	Via    string    `json:"via" jsonschema:"rest, mcp, console or system"`
 	Detail string    `json:"detail,omitempty" jsonschema:"one line for people"`
 
 	// Of a command, of a terminal and of code.

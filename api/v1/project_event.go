@@ -22,7 +22,7 @@ type ProjectEvent struct {
 	At      time.Time       `json:"at"`
 	Project *string         `json:"project" jsonschema:"null: it is the server's, and all projects see it"`
 	Actor   string          `json:"actor,omitempty" jsonschema:"who: the token's name, or system for a clock or a repair"`
-	Via     string          `json:"via,omitempty" jsonschema:"rest, mcp or system"`
+	Via     string          `json:"via,omitempty" jsonschema:"rest, mcp, console or system"`
 	Subject string          `json:"object_id" jsonschema:"the id of what changed"`
 	Object  json.RawMessage `json:"object" jsonschema:"the record after the change, of a deleted one as it was before: Sandbox, Snapshot, Volume or Template, by the first word of type; without values of variables, output of commands and measured figures"`
 }

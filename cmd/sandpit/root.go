@@ -26,6 +26,7 @@ import (
 	"sandpit.dev/cmd/sandpit/internal/previewlinks"
 	"sandpit.dev/cmd/sandpit/internal/projects"
 	"sandpit.dev/cmd/sandpit/internal/server"
+	"sandpit.dev/cmd/sandpit/internal/sessions"
 	"sandpit.dev/cmd/sandpit/internal/settings"
 	"sandpit.dev/cmd/sandpit/internal/skills"
 	"sandpit.dev/cmd/sandpit/internal/snapshots"
@@ -99,7 +100,7 @@ With -o json an error is a line of JSON on standard error: {"error": {"code", "m
 		newStop(a), newStart(a), newRestart(a), newArchive(a), newPause(a), newResume(a), newUpdate(a), newRename(a), network.New(a), newSecret(a), newRm(a), newActivity(a), newWatch(a))
 	add(groupTime, snapshots.New(a), snapshots.NewRollback(a), newFork(a), newPromote(a), newDiff(a), newReset(a), volumes.New(a), listOf("snapshots", snapshots.New(a), snapshots.NewLs(a)), listOf("volumes", volumes.New(a), volumes.NewLs(a)))
 	add(groupAgents, mcp.New(a, server.Starter), mcp.NewConnect(a), skills.New(a), listOf("skills", skills.New(a), skills.NewLs(a)), newToken(a))
-	add(groupServer, server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
+	add(groupServer, sessions.NewConsole(a), sessions.New(a), server.NewUp(a, func(ctx context.Context, cl *client.Client, r v1.CreateSandbox) (*v1.Sandbox, bool, error) {
 		return create(ctx, a, cl, r)
 	}), server.NewDown(a), server.NewServe(a), login.NewLogin(a), login.NewLogout(a), login.NewWhoami(a), newInfo(a), login.NewServer(a), images.New(a, templateCommands(a).Pool()), newTemplate(a), listOf("templates", newTemplate(a), templateCommands(a).Ls()), listOf("images", images.New(a, templateCommands(a).Pool()), images.NewLs(a)), settings.New(settingCommands(a)), fleet.New(fleet.App{Client: a.Client, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), projects.New(projectCommands(a)), projects.Limits(projectCommands(a)), events.New(eventCommands(a)), events.NewWebhook(eventCommands(a)), usage.New(usageCommands(a)), usage.NewStats(usageCommands(a)), usage.NewTop(usageCommands(a)),
 		audits.New(audits.App{Client: a.Client, In: a.Stdin, Out: a.Stdout, Err: a.Stderr, Takes: app.Takes, Group: app.Group}), newBackup(a), server.NewRestore(a), certs.New(certs.App{Out: a.Stdout, Takes: app.Takes, Group: app.Group}), server.NewDoctor(a), server.NewBench(a), newVersion(a))

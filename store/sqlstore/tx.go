@@ -42,6 +42,7 @@ func (t *tx) Projects() store.Projects   { return projects{t} }
 func (t *tx) Audit() store.Audit         { return audit{t} }
 func (t *tx) Changes() store.Changes     { return changes{t} }
 func (t *tx) Webhooks() store.Webhooks   { return webhooks{t} }
+func (t *tx) Sessions() store.Sessions   { return sessions{t} }
 
 func (t *tx) PreviewLinks() store.PreviewLinks       { return previewLinks{t} }
 func (t *tx) KnownImages() store.KnownImages         { return knownImages{t} }

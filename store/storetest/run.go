@@ -50,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 		{"NetworkRequests", networkRequestRecords},
 		{"PreviewLinks", previewLinkRecords},
 		{"KnownImages", knownImageRecords},
+		{"Sessions", sessionRecords},
 		{"UnownedArchives", unownedArchiveRecords},
 		{"Runs", runRecords},
 		{"Requests", requestRecords},
