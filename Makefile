@@ -21,7 +21,7 @@ CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
 PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
 
-.PHONY: help build image bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
+.PHONY: help build console console-check image bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -56,7 +56,16 @@ test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute
 	$(GO) test -short -p 4 -parallel 4 $(ALL)
 
-lint: ## Format, vet and staticcheck
+console: ## Build the console's scripts and styles anew, from the packages that its lockfile names
+	cd console/ui && npm ci --ignore-scripts --silent
+	GOWORK=off $(GO) run -C tools ./tstypes -document ../api/rest/testdata/openapi.json -out ../console/ui/src/wire.ts
+	console/ui/node_modules/.bin/tsc -p console/ui
+	GOWORK=off $(GO) run -C tools ./console -ui ../console/ui -out ../console/dist
+
+console-check: console # What is committed is what the sources make, byte by byte.
+	@out=$$(git status --porcelain -- console); if [ -n "$$out" ]; then echo "the console is not what its sources make; commit what make console writes:"; echo "$$out"; exit 1; fi
+
+lint: console-check ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi
 	GOWORK=off $(GO) build -C bench ./... # by its own go.mod
 	$(GO) vet $(ALL) && $$(GOWORK=off $(GO) tool -modfile=tools/go.mod -n staticcheck) $(ALL)

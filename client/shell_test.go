@@ -50,7 +50,7 @@ func TestShell(t *testing.T) {
 		t.Errorf("%+v", r) // what it had to say of its begin comes with its end
 	}
 	must(t, h.Kill(t.Context(), id, r.ProcessID))
-	if r, err = s.Command(t.Context(), r.ProcessID, time.Minute); err != nil || *r.ExitCode != 130 || r.Shell.Restarted == "" {
+	if r, err = s.Command(t.Context(), r.ProcessID, time.Minute); err != nil || *r.ExitCode != 137 || r.Shell.Restarted == "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	wantCode(t, s.Interrupt(t.Context()), fault.State)

@@ -23,6 +23,7 @@ import (
 
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/access/issuer"
+	"sandpit.dev/access/session"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine/defaults"
@@ -37,13 +38,14 @@ import (
 // then SANDPIT_* in the environment, then flags: the later wins. An unknown key of the file is an
 // error.
 type Config struct {
-	Listen     string          `yaml:"listen"`      // host:port
-	TLS        TLSConfig       `yaml:"tls"`         // another address, with TLS
-	Domain     string          `yaml:"domain"`      // a name of the server, below which previews and api.DOMAIN are; "": none
-	Data       string          `yaml:"data"`        // directory of everything that lasts
-	Hosts      []string        `yaml:"hosts"`       // names that requests may be addressed to, beside loopback and Listen's own
-	Origins    []string        `yaml:"origins"`     // web origins that may call, beside same-origin pages
-	Public     []string        `yaml:"public"`      // what is served without a token: connect, metrics, openapi
+	Listen     string          `yaml:"listen"`  // host:port
+	TLS        TLSConfig       `yaml:"tls"`     // another address, with TLS
+	Domain     string          `yaml:"domain"`  // a name of the server, below which previews and api.DOMAIN are; "": none
+	Data       string          `yaml:"data"`    // directory of everything that lasts
+	Hosts      []string        `yaml:"hosts"`   // names that requests may be addressed to, beside loopback and Listen's own
+	Origins    []string        `yaml:"origins"` // web origins that may call, beside same-origin pages
+	Public     []string        `yaml:"public"`  // what is served without a token: connect, metrics, openapi
+	Console    ConsoleConfig   `yaml:"console"`
 	AdminToken string          `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
 	Issuers    []issuer.Config `yaml:"issuers"`     // whose tokens are taken beside the server's own
 	RunDir     string          `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
@@ -229,6 +231,7 @@ func DefaultConfig() Config {
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: localDomain, Max: privatePreviews},
+		Console: ConsoleConfig{Enabled: true, Idle: session.DefaultIdle, Life: session.DefaultLife},
 		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{
@@ -371,6 +374,9 @@ func (c *Config) Check() error {
 		c.Preview.Domain = ""
 	}
 	if err := preview.CheckDomain("preview.domain", c.Preview.Domain); err != nil {
+		return err
+	}
+	if err := c.Console.check(); err != nil {
 		return err
 	}
 	if err := toolset.CheckGroups("mcp.groups", c.MCP.Groups); err != nil {

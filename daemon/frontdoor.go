@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"sandpit.dev/api/guard"
+	"sandpit.dev/console"
 	"sandpit.dev/fault"
 )
 
@@ -24,9 +25,9 @@ type frontDoor struct {
 	Document string // likewise the OpenAPI document
 }
 
-// newFrontDoor returns the handler of the server's address: a page for browsers, and for all others
-// what api answers there. public names what is served without a token.
-func newFrontDoor(g *guard.Guard, public []string, api http.Handler) http.Handler {
+// newFrontDoor returns the handler of the server's address: for browsers the console, or where there is none a page that says how to
+// connect, and for all others what api answers there. public names what is served without a token.
+func newFrontDoor(g *guard.Guard, public []string, hasConsole bool, api http.Handler) http.Handler {
 	p := newPage("front door", frontDoorHTML)
 	var has frontDoor
 	if slices.Contains(public, publicConnect) {
@@ -36,6 +37,11 @@ func newFrontDoor(g *guard.Guard, public []string, api http.Handler) http.Handle
 		has.Document = "/v1/openapi.json"
 	}
 	open := g.WrapOpen(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hasConsole {
+			w.Header().Set("Cache-Control", "no-store")
+			http.Redirect(w, r, console.Root, http.StatusFound)
+			return
+		}
 		data := has
 		data.URL = guard.BaseURL(r)
 		p.serve(w, r, data)

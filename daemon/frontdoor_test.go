@@ -14,6 +14,7 @@ const browserAccepts = "text/html,application/xhtml+xml,application/xml;q=0.9,*/
 
 func TestTheFrontDoor(t *testing.T) {
 	i := newInstallation(t)
+	i.cfg.Console.Enabled = false
 	shipped := i.cfg.Public
 	for _, c := range []struct {
 		name         string
@@ -116,6 +117,46 @@ func TestThereIsNoSignIn(t *testing.T) {
 		_ = resp.Body.Close()
 		if err != nil || resp.StatusCode != 404 || resp.Header.Get("Www-Authenticate") != "" || !strings.Contains(string(b), "sandpit token create") {
 			t.Errorf("%s %s: %s %v\n%s", c[0], c[1], resp.Status, err, b)
+		}
+	}
+}
+
+// TestTheFrontDoorOfAConsole has a browser led to the console, and a program told what it was before.
+func TestTheFrontDoorOfAConsole(t *testing.T) {
+	i := newInstallation(t)
+	url, stop, err := i.start(Adopt{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, c := range []struct {
+		path, accept   string
+		status         int
+		location, says string
+	}{
+		{"/", browserAccepts, 302, "/console/", ""},
+		{"/", "*/*", 401, "", "no token"},
+		{"/console/", browserAccepts, 200, "", `<div id="app">`},
+		{"/console/sandboxes/x", browserAccepts, 200, "", `<div id="app">`},
+		{"/console", browserAccepts, 301, "/console/", ""},
+		{"/console/assets/none.js", "*/*", 404, "", "no such file"},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", url+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Accept", c.accept)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if location := strings.TrimPrefix(resp.Header.Get("Location"), url); resp.StatusCode != c.status && !(c.status == 301 && resp.StatusCode == 307) || location != c.location || !strings.Contains(string(b), c.says) {
+			t.Errorf("%s: got %d %q %.200s", c.path, resp.StatusCode, location, b)
 		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"sandpit.dev/api/service"
 	"sandpit.dev/audit/recorder"
 	"sandpit.dev/code"
+	"sandpit.dev/console"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/fleet"
@@ -61,6 +62,7 @@ type surfaceParts struct {
 	images         *images.Keeper
 	dockerfiles    service.Dockerfiles
 	tokens         *bearer.Authority
+	console        ConsoleConfig
 	backups        *backups
 	keys           *keyed.Keys
 	links          links
@@ -109,8 +111,9 @@ const gatewayMetrics = "/api/v1/metrics"
 func newSurfaces(p surfaceParts) (surfaces, error) {
 	known := credentials{p.tokens, p.issuers}
 	resources := p.resources()
+	signIns := p.sessions(known)
 	g, err := guard.New(guard.Options{
-		Tokens: known, Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), Tracer: p.tracer, LogAll: p.switches.requests.Load, Project: p.hasProject, Record: p.audit.Answered,
+		Tokens: known, Sessions: signIns.checker(), Resources: resources, Hosts: p.hosts, Origins: p.origins, Requests: p.rates, Logger: p.log, Observe: observer(p.registry), Tracer: p.tracer, LogAll: p.switches.requests.Load, Project: p.hasProject, Record: p.audit.Answered,
 	})
 	if err != nil {
 		return surfaces{}, err
@@ -129,7 +132,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)
 	services = p.gates.Wrap(services)
-	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Version: p.version, Memory: p.memory,
+	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Sessions: signIns.verbs(), Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
@@ -158,7 +161,14 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	} {
 		mux.Handle("GET "+path, h)
 	}
-	mux.Handle("/{$}", newFrontDoor(g, p.public, api))
+	mux.Handle("/{$}", newFrontDoor(g, p.public, p.console.Enabled, api))
+	if p.console.Enabled {
+		pages, err := console.New()
+		if err != nil {
+			return surfaces{}, err
+		}
+		mux.Handle(console.Root, g.WrapOpen(pages))
+	}
 	if len(resources) > 0 {
 		told := g.WrapOpen(newMetadata(p.issuers, resources))
 		mux.Handle("GET "+guard.MetadataPath, told)
@@ -196,7 +206,7 @@ func checkMCPPath(p string) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview"}
+	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console"}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || slices.Contains(taken, first) || strings.ContainsAny(p, "{} \t?#%") {
 		return fault.InvalidField("mcp.path", "%q is not a path of its own, such as /tools", sandbox.Clip(p, 80))
 	}

@@ -8,6 +8,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 )
@@ -17,7 +20,7 @@ const startBound = 2 * time.Minute
 
 // Open starts the browser with a profile of its own in dir, which is empty, and returns a context whose chromedp.Run acts in
 // a tab; hear, if it is not nil, gets the tab's events,
-// those of its network too. Done ends the browser and all that it started.
+// those of its network and of its log too. Done ends the browser and all that it started.
 func (p Program) Open(ctx context.Context, dir string, hear func(event any)) (tab context.Context, done func(), err error) {
 	o := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(p.path()), chromedp.Env(p.environ()...), chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(startBound),
@@ -36,6 +39,9 @@ func (p Program) Open(ctx context.Context, dir string, hear func(event any)) (ta
 	if hear != nil {
 		if err = chromedp.Listen(tab, hear); err == nil {
 			_, err = chromedp.Call(tab, network.Enable, network.EnableParams{})
+		}
+		if err == nil {
+			_, err = chromedp.Call(tab, log.Enable, cdp.Empty{})
 		}
 	}
 	if err == nil {
@@ -56,6 +62,24 @@ func Visit(tab context.Context, address string) error {
 // Await evaluates an expression in a tab's page, waits for its promise and returns its value, as JSON has it.
 func Await[T any](tab context.Context, expression string) (T, error) {
 	return chromedp.Run(tab, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+}
+
+// Type presses the keys of a text in a tab, where the focus is.
+func Type(tab context.Context, text string) error {
+	for _, r := range text {
+		key := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: string(r)}
+		if r == '\r' {
+			key.Key, key.Code, key.WindowsVirtualKeyCode = "Enter", "Enter", 13
+		}
+		char, up := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeChar, Key: key.Key, Text: string(r)}, key
+		up.Type = input.DispatchKeyEventTypeKeyUp
+		for _, e := range []input.DispatchKeyEventParams{key, char, up} {
+			if _, err := chromedp.Call(tab, input.DispatchKeyEvent, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Picture returns what a tab shows, as PNG.

@@ -71,7 +71,7 @@ func Get(ctx context.Context, dir string) (Program, error) {
 	if said, err := os.ReadFile(filepath.Join(kept.root, stamp)); err == nil {
 		// The host may have lost a library that it had when this was unpacked.
 		if kept.Version, err = kept.version(ctx); err == nil && kept.Version == string(said) {
-			return kept, nil
+			return kept, kept.writeFonts(kept.root)
 		}
 	}
 	return kept, unpack(ctx, dir, &kept)
@@ -116,7 +116,7 @@ func unpack(ctx context.Context, dir string, p *Program) (err error) {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(next.root, "fonts.conf"), []byte(fonts(p.root)), 0o644); err != nil {
+	if err := p.writeFonts(next.root); err != nil {
 		return err
 	}
 	if p.Version, err = next.version(ctx); err != nil {
@@ -131,9 +131,17 @@ func unpack(ctx context.Context, dir string, p *Program) (err error) {
 // unreachable is what apt says when there is no archive that serves us, or none with the package.
 var unreachable = regexp.MustCompile(`Could not resolve[^\n]*|Could not connect[^\n]*|Failed to fetch[^\n]*|Unable to locate package[^\n]*|has no installation candidate`)
 
-// fonts is fontconfig's configuration of a root.
+// fonts is fontconfig's configuration of a root. What the host has already was not unpacked.
 func fonts(root string) string {
-	return "<?xml version=\"1.0\"?>\n<fontconfig><dir>" + filepath.Join(root, "usr/share/fonts") + "</dir><cachedir>" + filepath.Join(root, "fonts.cache") + "</cachedir></fontconfig>\n"
+	return "<?xml version=\"1.0\"?>\n<fontconfig><dir>" + filepath.Join(root, "usr/share/fonts") + "</dir><dir>/usr/share/fonts</dir><cachedir>" + filepath.Join(root, "fonts.cache") + "</cachedir>" +
+		"<alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias><alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>" +
+		"<alias><family>ui-monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias><alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias></fontconfig>\n"
+}
+
+// writeFonts writes fontconfig's configuration into what is, or will be, the program's root: an earlier build of the tests may
+// have written another.
+func (p Program) writeFonts(root string) error {
+	return os.WriteFile(filepath.Join(root, "fonts.conf"), []byte(fonts(p.root)), 0o644)
 }
 
 // path is the program's.

@@ -1,0 +1,159 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package console_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sandpit.dev/console"
+)
+
+func get(t *testing.T, path string, headers ...string) *http.Response {
+	t.Helper()
+	h, err := console.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest("GET", path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) []byte {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestThePageIsNobodysToKeepOrToFrame(t *testing.T) {
+	first, second := get(t, "/console/"), get(t, "/console/sandboxes/x/terminal")
+	page := string(body(t, first))
+	nonce := regexp.MustCompile("nonce=\"([A-Z2-7]{26})\"").FindStringSubmatch(page)
+	policy := first.Header.Get("Content-Security-Policy")
+	if first.StatusCode != 200 || len(nonce) != 2 || !strings.Contains(policy, "style-src 'self' 'nonce-"+nonce[1]+"';") {
+		t.Fatalf("got %d %q %s", first.StatusCode, policy, page)
+	}
+	for _, part := range []string{"default-src 'none'", "script-src 'self';", "connect-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'"} {
+		if !strings.Contains(policy, part) {
+			t.Errorf("the policy lacks %s: %s", part, policy)
+		}
+	}
+	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+		t.Errorf("the policy is too wide: %s", policy)
+	}
+	if strings.Contains(string(body(t, second)), nonce[1]) {
+		t.Error("two answers have one nonce")
+	}
+	if first.Header.Get("Cache-Control") != "no-store" || first.Header.Get("Referrer-Policy") != "no-referrer" || first.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" {
+		t.Errorf("got %v", first.Header)
+	}
+}
+
+func TestFilesAreKeptForEver(t *testing.T) {
+	page := string(body(t, get(t, "/console/")))
+	names := regexp.MustCompile("/console/assets/[A-Za-z0-9.-]+").FindAllString(page, -1)
+	if len(names) < 4 {
+		t.Fatalf("the page names %q", names)
+	}
+	if strings.Contains(strings.ReplaceAll(page, "data:,", ""), "//") {
+		t.Errorf("the page names another host: %s", page)
+	}
+	for _, name := range names {
+		packed, plain := get(t, name, "Accept-Encoding", "br, gzip;q=0.8"), get(t, name)
+		if packed.StatusCode != 200 || packed.Header.Get("Content-Encoding") != "gzip" || !strings.Contains(packed.Header.Get("Cache-Control"), "immutable") || packed.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: got %d %v", name, packed.StatusCode, packed.Header)
+		}
+		z, err := gzip.NewReader(packed.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(z)
+		if err != nil || !bytes.Equal(text, body(t, plain)) || plain.Header.Get("Content-Encoding") != "" {
+			t.Errorf("%s: it is not the same without compression: %v", name, err)
+		}
+	}
+	for _, path := range []string{"/console/assets/", "/console/assets/none.js", "/console/assets/../index.html", "/console/assets/index.html"} {
+		if r := get(t, path); r.StatusCode != 404 {
+			t.Errorf("%s: got %d", path, r.StatusCode)
+		}
+	}
+	if r := get(t, "/console/assets/licences.txt"); r.StatusCode != 200 || !strings.Contains(string(body(t, r)), "MIT") {
+		t.Errorf("the licences: got %d", r.StatusCode)
+	}
+}
+
+// TestTheFirstPageIsSmall holds the sizes of what browsers load, compressed.
+func TestTheFirstPageIsSmall(t *testing.T) {
+	for what, c := range map[string]struct {
+		patterns []string
+		most     int64
+	}{
+		"the first page": {[]string{"main-*.js.gz", "chunk-*.js.gz", "style-*.css.gz"}, 60 << 10},
+		"the terminal":   {[]string{"vendor-terminal-*.js.gz", "terminal-*.css.gz"}, 130 << 10},
+		"all of it":      {[]string{"*"}, 1500 << 10},
+	} {
+		var sum int64
+		for _, p := range c.patterns {
+			files, err := filepath.Glob(filepath.Join("dist", p))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%s: there is no %s, %v", what, p, err)
+			}
+			for _, f := range files {
+				info, err := os.Stat(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += info.Size()
+			}
+		}
+		t.Logf("%s: %d bytes", what, sum)
+		if sum > c.most {
+			t.Errorf("%s has %d bytes, at most %d", what, sum, c.most)
+		}
+	}
+}
+
+// TestNothingIsLoadedFromElsewhere reads what was built: no file names another origin as something to load.
+func TestNothingIsLoadedFromElsewhere(t *testing.T) {
+	files, err := filepath.Glob("dist/*.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.Contains(f, "licences") {
+			continue
+		}
+		packed, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(z)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?:import|from|url)\s*\(?["']?(?:https?:)?//[^"')]*`).FindAllString(string(text), -1) {
+			t.Errorf("%s loads %s", f, m)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Calls of the REST API, with the session's cookie. No token is ever here.
+import type { Problem, Whoami } from "./wire";
+import { signal } from "./vendor/core";
+
+// who is signed in; null: nobody, undefined: it is not known yet.
+export const who = signal<Whoami | null | undefined>(undefined);
+
+// Failure is an answer that refuses, or none at all.
+export class Failure extends Error {
+  constructor(readonly status: number, readonly problem: Partial<Problem>) {
+    super(problem.detail ?? "the server gave no answer");
+  }
+  get remedy(): string { return this.problem.remedy ?? ""; }
+  get request(): string { return this.problem.request_id ?? ""; }
+}
+
+export interface Call {
+  method?: string;
+  body?: unknown;
+  signal?: AbortSignal;
+}
+
+// call sends a request and returns what is answered as JSON.
+export async function call<T>(path: string, o: Call = {}): Promise<T> {
+  const init: RequestInit = { method: o.method ?? "GET", cache: "no-store", credentials: "same-origin", redirect: "error" };
+  if (o.signal) init.signal = o.signal;
+  if (o.body !== undefined || init.method === "POST") {
+    init.headers = { "Content-Type": "application/json" };
+    init.body = JSON.stringify(o.body ?? {});
+  }
+  let answer: Response;
+  try {
+    answer = await fetch("/v1" + path, init);
+  } catch (e) {
+    if (o.signal?.aborted) throw e;
+    throw new Failure(0, { detail: "The server cannot be reached.", remedy: "It may be restarting: what you see is as it was last." });
+  }
+  if (!answer.ok) {
+    const problem = (await answer.json().catch(() => ({}))) as Partial<Problem>;
+    if (answer.status === 401 && !path.startsWith("/session")) who.value = null;
+    throw new Failure(answer.status, problem);
+  }
+  if (answer.status === 204) return undefined as T;
+  const text = await answer.text();
+  return (text === "" ? undefined : JSON.parse(text)) as T;
+}
+
+// seg is a part of a path.
+export const seg = (text: string): string => encodeURIComponent(text);
+
+// look finds out who is signed in.
+export async function look(): Promise<void> {
+  try {
+    who.value = await call<Whoami>("/whoami");
+  } catch (e) {
+    if (e instanceof Failure && e.status === 401) who.value = null;
+    else throw e;
+  }
+}
+
+export async function signIn(by: { token: string } | { code: string }): Promise<void> {
+  await call("/session", { method: "POST", body: by });
+  await look();
+}
+
+export async function signOut(): Promise<void> {
+  await call("/session", { method: "DELETE" });
+  who.value = null;
+}
+
+// may reports whether the token of who is signed in has a scope.
+export function may(scope: string): boolean {
+  const scopes = who.value?.scopes ?? [];
+  return scopes.includes(scope) || scopes.includes("server:admin") || (scopes.includes("admin") && scope !== "server:admin");
+}

@@ -1,0 +1,88 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What everything else is in: who is signed in, where one is, whether the server is there.
+import { look, may, signIn, signOut, who } from "./api";
+import { span } from "./format";
+import { away, follow } from "./live";
+import { Failure } from "./api";
+import { Link, now, Trouble } from "./parts/parts";
+import { SandboxPage } from "./pages/sandbox";
+import { Sandboxes } from "./pages/sandboxes";
+import { SignIn } from "./pages/signin";
+import { at, base, go, path } from "./router";
+import { effect, render, signal } from "./vendor/core";
+import type { JSX } from "./vendor/core";
+
+const failed = signal<unknown>(null);
+
+// themes are the page's: as the system has it, or by choice.
+const themes = ["auto", "light", "dark"] as const;
+const theme = signal<string>(sessionTheme());
+
+function sessionTheme(): string {
+  const kept = localStorage.getItem("theme");
+  return kept === "light" || kept === "dark" ? kept : "auto";
+}
+
+function Away(): JSX.Element | null {
+  if (!away.value) return null;
+  const since = Math.round((now.value - away.value.getTime()) / 1000);
+  return <p class="away" role="status">The server has not answered for {span(Math.max(1, since))}. What you see is as it was then; this page goes on by itself.</p>;
+}
+
+function Header(): JSX.Element {
+  return (
+    <header class="top">
+      <a class="skip" href="#content">Skip to the page</a>
+      <Link to="/sandboxes" class="brand">sandpit</Link>
+      <nav aria-label="Pages"><Link to="/sandboxes" current={path.value.startsWith("/sandboxes")}>Sandboxes</Link></nav>
+      <span class="who">
+        <span class="faint">{who.value!.name} · {who.value!.project}{may("sandboxes:write") ? "" : " · may only read"}</span>
+        <label>Theme <select value={theme.value} onChange={(e) => { theme.value = (e.currentTarget as HTMLSelectElement).value; localStorage.setItem("theme", theme.value); }}>
+          {themes.map((t) => <option key={t} value={t}>{t}</option>)}
+        </select></label>
+        <button type="button" onClick={() => { signOut().catch((e: unknown) => { failed.value = e; }); }}>Sign out</button>
+      </span>
+    </header>
+  );
+}
+
+function Page(): JSX.Element {
+  const [first, second, third] = at();
+  if (first === "sandboxes" && second) return <SandboxPage id={second} tab={third ?? ""} />;
+  if (first === "sandboxes" || first === undefined) return <Sandboxes />;
+  return <section><h1>There is no such page</h1><p><Link to="/sandboxes">Sandboxes</Link> are here.</p></section>;
+}
+
+function App(): JSX.Element | null {
+  if (who.value === undefined) return failed.value ? <main id="content"><Trouble error={failed.value} again={() => void begin()} /></main> : null;
+  if (who.value === null) return <SignIn />;
+  return <><Header /><Away /><main id="content" tabIndex={-1}><Trouble error={failed.value} /><Page /></main></>;
+}
+
+// begin finds out who is signed in. A code in the address is good once; it leaves the address before it is sent.
+async function begin(): Promise<void> {
+  failed.value = null;
+  const code = /^#code=(spo_[A-Z2-7]+)$/.exec(location.hash)?.[1];
+  if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+  try {
+    if (code) await signIn({ code });
+    else await look();
+  } catch (e) {
+    if (code && e instanceof Failure && e.status !== 0) {
+      failed.value = e;
+      who.value = null;
+      return;
+    }
+    failed.value = e;
+  }
+}
+
+export function start(): void {
+  effect(() => { document.documentElement.dataset["theme"] = theme.value; });
+  if (path.value === "/" && location.pathname !== base + "/") go("/", true);
+  render(<App />, document.getElementById("app")!);
+  follow();
+  void begin();
+}

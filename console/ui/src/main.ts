@@ -1,0 +1,6 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+import { start } from "./app";
+
+start();

@@ -1,0 +1,165 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Commands that run and ran, with their output.
+import { call, may, seg } from "../api";
+import { Painter } from "../ansi";
+import type { Part } from "../ansi";
+import { bytes, exact, millis, oneLine } from "../format";
+import { Action, Time, Trouble } from "../parts/parts";
+import { go, query } from "../router";
+import { useEffect, useRef, useSignal } from "../vendor/core";
+import type { JSX } from "../vendor/core";
+import type { Output, OutputGap, Process, ProcessList, Sandbox } from "../wire";
+
+export const commandOf = (c: { command?: string; argv?: string[] }): string => oneLine(c.command ?? (c.argv ?? []).join(" "));
+
+export function ended(p: Process): string {
+  if (p.status === "running") return "running";
+  if (p.signal) return p.signal;
+  return "exit " + (p.exit_code ?? "?");
+}
+
+export function Processes(p: { of: Sandbox }): JSX.Element {
+  const s = p.of, list = useSignal<Process[] | null>(null), failed = useSignal<unknown>(null);
+  const up = s.status === "running" || s.status === "paused";
+  const open = query.value.get("process");
+  const read = async (): Promise<void> => {
+    try {
+      list.value = (await call<ProcessList>("/sandboxes/" + s.id + "/processes?sort_order=desc&limit=100")).items;
+      failed.value = null;
+    } catch (e) {
+      failed.value = e;
+    }
+  };
+  useEffect(() => {
+    list.value = null;
+    void read();
+    const timer = setInterval(() => { if (!document.hidden && up) void read(); }, 2000);
+    return () => clearInterval(timer);
+  }, [s.id, up]);
+  const show = (id: string | null): void => go("/sandboxes/" + seg(s.id) + "/processes" + (id ? "?process=" + seg(id) : ""), true);
+  return (
+    <div class="split">
+      <section aria-label="Processes">
+        <Trouble error={failed.value} again={() => void read()} />
+        {list.value?.length === 0 && <div class="empty"><p>Nothing has run here yet. Run a command:</p><pre>{"sandpit exec " + (s.key ?? s.id) + " -- echo hello"}</pre></div>}
+        {list.value !== null && list.value.length > 0 && <table class="list">
+          <thead><tr><th>Command</th><th>State</th><th>Started</th><th>Took</th></tr></thead>
+          <tbody>{list.value.map((one) => (
+            <tr key={one.process_id} class={one.process_id === open ? "chosen" : ""}>
+              <td><button type="button" class="plain" aria-expanded={one.process_id === open} onClick={() => show(one.process_id === open ? null : one.process_id)}><code>{commandOf(one) || "–"}</code></button></td>
+              <td><span class={one.status === "running" ? "good" : one.exit_code === 0 ? "" : "bad"}>{ended(one)}</span></td>
+              <td><Time at={one.started_at} /></td>
+              <td>{millis(one.duration_ms)}</td>
+            </tr>
+          ))}</tbody>
+        </table>}
+      </section>
+      {open && <Follow key={open} of={s} process={open} />}
+    </div>
+  );
+}
+
+// most is how many lines of output are on the page at a time.
+const most = 5000;
+
+interface Line { key: number; stream: string; parts: Part[] }
+
+// Follow shows the output of one process, from its beginning, as it comes; after a lost connection it goes on where it was.
+export function Follow(p: { of: Sandbox; process: string }): JSX.Element {
+  const path = "/sandboxes/" + p.of.id + "/processes/" + seg(p.process);
+  const lines = useSignal<Line[]>([]), process = useSignal<Process | null>(null), failed = useSignal<unknown>(null), dropped = useSignal(0), words = useSignal(""), input = useSignal("");
+  const log = useRef<HTMLPreElement>(null), stick = useRef(true);
+  useEffect(() => {
+    let source: EventSource | null = null, timer = 0, last = "", key = 0, over = false, waiting: Line[] = [], frame = 0;
+    const painters: Record<string, Painter> = { stdout: new Painter(), stderr: new Painter() };
+    const flush = (): void => {
+      frame = 0;
+      const all = lines.value.concat(waiting);
+      waiting = [];
+      if (all.length > most) dropped.value += all.length - most;
+      lines.value = all.slice(-most);
+    };
+    const add = (stream: string, parts: Part[]): void => {
+      waiting.push({ key: key++, stream, parts });
+      if (waiting.length > 2 * most) waiting = waiting.slice(-most);
+      frame ||= requestAnimationFrame(flush);
+    };
+    const begin = (): void => {
+      source = new EventSource("/v1" + path + "/output?" + (last ? "cursor=" + last : "recent=1048576"));
+      for (const stream of ["stdout", "stderr"]) source.addEventListener(stream, (e) => {
+        const m = e as MessageEvent<string>;
+        last = m.lastEventId || last;
+        add(stream, painters[stream]!.paint((JSON.parse(m.data) as Output).data));
+      });
+      source.addEventListener("gap", (e) => {
+        const g = JSON.parse((e as MessageEvent<string>).data) as OutputGap;
+        add("gap", [{ text: "[" + bytes(g.bytes) + " left out: " + oneLine(g.why) + "]\n", style: "" }]);
+      });
+      source.addEventListener("exit", (e) => {
+        process.value = JSON.parse((e as MessageEvent<string>).data) as Process;
+        over = true;
+        source?.close();
+      });
+      source.addEventListener("end", () => { over = true; source?.close(); });
+      source.onerror = () => {
+        source?.close();
+        if (!over) timer = window.setTimeout(begin, 500);
+      };
+    };
+    begin();
+    call<Process>(path).then((one) => { process.value ??= one; }, (e: unknown) => { failed.value = e; });
+    return () => {
+      over = true;
+      source?.close();
+      clearTimeout(timer);
+      if (frame) cancelAnimationFrame(frame);
+    };
+  }, [path]);
+  const all = lines.value;
+  useEffect(() => { if (stick.current && log.current) log.current.scrollTop = log.current.scrollHeight; }, [all]);
+  const one = process.value, running = one?.status === "running", write = may("sandboxes:write");
+  const text = words.value.toLowerCase();
+  const found = text === "" ? all : all.filter((l) => l.parts.some((q) => q.text.toLowerCase().includes(text)));
+  const signalled = (name: string) => (): Promise<unknown> => call(path + "/signal", { method: "POST", body: { signal: name } });
+  return (
+    <section class="output" aria-label="Output">
+      <h2><code>{one ? commandOf(one) : p.process}</code></h2>
+      {one && <p class="faint">{ended(one)} · as {oneLine(one.user)} in {oneLine(one.cwd)} · <span title={exact(one.started_at)}>{millis(one.duration_ms)}</span>{one.cause && one.cause !== "exit" ? " · " + oneLine(one.cause) : ""}</p>}
+      <div class="buttons">
+        <label>Search <input type="search" value={words.value} onInput={(e) => { words.value = e.currentTarget.value; }} /></label>
+        {running && write && <>
+          <Action failed={failed} do={signalled("SIGINT")}>Interrupt</Action>
+          <Action failed={failed} class="danger" do={() => call(path + "/kill", { method: "POST" })}>Kill</Action>
+        </>}
+        <button type="button" onClick={() => void save(path, p.process, failed)}>Download</button>
+      </div>
+      <Trouble error={failed.value} />
+      {dropped.value > 0 && <p class="faint small">{dropped.value} pieces before these are in the download.</p>}
+      <pre ref={log} class="log" tabIndex={0} aria-label="Output of the command" onScroll={(e) => { const l = e.currentTarget; stick.current = l.scrollTop + l.clientHeight > l.scrollHeight - 30; }}>
+        {found.map((l) => <span key={l.key} class={l.stream}>{l.parts.map((q) => (q.style ? <span class={q.style}>{q.text}</span> : q.text))}</span>)}
+      </pre>
+      {running && write && !one.tty && <form class="input" onSubmit={(e) => {
+        e.preventDefault();
+        const line = input.value;
+        call(path + "/stdin", { method: "POST", body: { data: line + "\n" } }).then(() => { input.value = ""; failed.value = null; }, (error: unknown) => { failed.value = error; });
+      }}><label>Input <input value={input.value} autocomplete="off" onInput={(e) => { input.value = e.currentTarget.value; }} /></label> <button type="submit">Send</button></form>}
+    </section>
+  );
+}
+
+// save has the browser keep all of the output as a file. It goes by a blob: no page of the server's opens what came out of a sandbox.
+async function save(path: string, name: string, failed: { value: unknown }): Promise<void> {
+  try {
+    const answer = await fetch("/v1" + path + "/logs", { cache: "no-store" });
+    if (!answer.ok) throw new Error("The output cannot be read: " + answer.status);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await answer.blob());
+    link.download = name + ".log";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  } catch (e) {
+    failed.value = e;
+  }
+}

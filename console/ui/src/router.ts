@@ -1,0 +1,38 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Addresses of pages: each page has one, and so links, reload and the back button work.
+import { signal } from "./vendor/core";
+
+export const base = "/console";
+
+function here(): string {
+  const path = location.pathname.startsWith(base) ? location.pathname.slice(base.length) : "/";
+  return path === "" ? "/" : path;
+}
+
+// path is the address of the page below the base.
+export const path = signal(here());
+
+// query is what the address says behind it.
+export const query = signal(new URLSearchParams(location.search));
+
+addEventListener("popstate", () => {
+  path.value = here();
+  query.value = new URLSearchParams(location.search);
+});
+
+// go opens a page. With replace the one before is not to be gone back to.
+export function go(to: string, replace = false): void {
+  const url = base + to;
+  if (replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  path.value = here();
+  query.value = new URLSearchParams(location.search);
+  if (!replace) scrollTo(0, 0);
+}
+
+// at returns the parts of the address, decoded.
+export function at(): string[] {
+  return path.value.split("/").filter((p) => p !== "").map(decodeURIComponent);
+}

@@ -1,0 +1,291 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package browser_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+
+	"sandpit.dev/test/browser"
+)
+
+// complaints are what the browser says of the page's errors, violations of its policy among them, and what the page asked for.
+type complaints struct {
+	mu    sync.Mutex
+	all   []string
+	asked []string // methods and addresses
+}
+
+func (c *complaints) hear(event any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		c.asked = append(c.asked, e.Request.Method+" "+e.Request.URL)
+	case *network.EventWebSocketCreated:
+		c.asked = append(c.asked, "GET "+strings.Replace(e.URL, "ws", "http", 1))
+	case *log.EventEntryAdded:
+		c.all = append(c.all, fmt.Sprintf("%s %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+	case *runtime.EventExceptionThrown:
+		c.all = append(c.all, fmt.Sprint(e.ExceptionDetails.Text, " ", e.ExceptionDetails.Exception))
+	}
+}
+
+// take returns what was said since it was called last.
+func (c *complaints) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.all
+	c.all = nil
+	return all
+}
+
+// person is somebody who uses the console.
+type person struct {
+	t   *testing.T
+	tab context.Context
+	*complaints
+}
+
+// visit opens the browser at an address of the server's.
+func visit(t *testing.T, p browser.Program, address string) *person {
+	t.Helper()
+	one := &person{t: t, complaints: new(complaints)}
+	one.tab = tab(t, p, address, one.hear)
+	return one
+}
+
+// until waits for an expression to be true in the page.
+func (p *person) until(what, format string, args ...any) {
+	p.t.Helper()
+	expression := fmt.Sprintf(format, args...)
+	deadline := time.Now().Add(bound)
+	for !await[bool](p.t, p.tab, "!!(%s)", expression) {
+		if time.Now().After(deadline) {
+			p.picture("failed")
+			p.t.Fatalf("%s: not within %v; the browser says %q, and the page:\n%s", what, bound, p.take(), await[string](p.t, p.tab, "document.documentElement.outerHTML"))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// reads waits for the page to have a text.
+func (p *person) reads(text string) {
+	p.t.Helper()
+	p.until(fmt.Sprintf("the page reads %q", text), "document.body.innerText.includes(%q)", text)
+}
+
+// presses clicks what is called so: a button or a link.
+func (p *person) presses(name string) {
+	p.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll('button, a, summary')].find(e => e.innerText.trim() === %q && e.checkVisibility() && !e.disabled)", name)
+	p.until("there is a "+name, "%s", find)
+	await[bool](p.t, p.tab, "(%s).click() === undefined", find)
+}
+
+// fills writes into the input with a label.
+func (p *person) fills(label, text string) {
+	p.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll('label')].filter(l => l.innerText.trim().startsWith(%q)).map(l => l.control)[0]", label)
+	p.until("there is an input "+label, "%s", find)
+	await[bool](p.t, p.tab, "(i => { i.focus(); i.value = %q; i.dispatchEvent(new InputEvent('input', {bubbles: true})); return true })(%s)", text, find)
+}
+
+// picture keeps what the page looks like, where pictures are asked for.
+func (p *person) picture(name string) {
+	p.t.Helper()
+	dir := os.Getenv("SANDPIT_TEST_PICTURES")
+	if dir == "" {
+		return
+	}
+	png, err := browser.Picture(p.tab)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600)
+	}
+	if err != nil {
+		p.t.Error(err)
+	}
+}
+
+func TestTheConsole(t *testing.T) {
+	p := needBrowser(t)
+	s := serve(t, "")
+	one := visit(t, p, s.url+"/")
+	one.reads("Sign in")
+	one.picture("signin")
+
+	t.Run("ATokenIsExchangedOnce", func(t *testing.T) {
+		one.t = t
+		one.fills("Token", "spt_none")
+		one.presses("Sign in")
+		one.reads("the bearer token is not valid")
+		one.take() // the browser tells of the 401
+		one.fills("Token", s.token)
+		one.presses("Sign in")
+		one.reads("There are no sandboxes yet")
+		one.picture("empty")
+		if got := await[string](t, one.tab, "document.cookie + JSON.stringify(localStorage) + location.href + document.documentElement.outerHTML"); strings.Contains(got, s.token) || strings.Contains(got, "spc_") {
+			t.Errorf("the page has the token, or the cookie: %s", got)
+		}
+	})
+	t.Run("ASandboxIsCreated", func(t *testing.T) {
+		one.t = t
+		one.presses("Create a sandbox")
+		one.fills("Name", "shop")
+		one.presses("Create")
+		one.reads("Last used")
+		one.until("it runs", "document.querySelector('.title .state.running')")
+		one.picture("overview")
+	})
+	t.Run("WhatAnAgentDoesIsSeen", func(t *testing.T) {
+		one.t = t
+		s.do(t, "exec", "shop", "--", "sh", "-c", "echo '<b>made</b> by an \x1b[31magent\x1b[0m'; echo oops >&2; echo x > made.txt")
+		one.presses("Activity")
+		one.reads("made.txt")
+		one.picture("activity")
+		one.presses("Processes")
+		one.until("the command is listed", "[...document.querySelectorAll('table.list button')].some(b => (b.click(), true))")
+		one.reads("<b>made</b> by an agent")
+		one.until("its colours are there", "document.querySelector('.log .c1')?.textContent === 'agent' && document.querySelector('.log .stderr')?.textContent.includes('oops')")
+		one.picture("processes")
+	})
+	t.Run("ATerminalIsTypedInto", func(t *testing.T) {
+		one.t = t
+		one.presses("Terminal")
+		one.presses("New terminal")
+		one.until("the terminal is there", "document.querySelector('.xterm-rows')")
+		one.until("its shell is", "document.querySelector('.xterm-rows').innerText.includes('$')")
+		await[bool](t, one.tab, "document.querySelector('.xterm-helper-textarea').focus() === undefined")
+		if err := browser.Type(one.tab, "echo typed-$((20+22))\r"); err != nil {
+			t.Fatal(err)
+		}
+		one.until("its answer is shown", "document.querySelector('.xterm-rows').innerText.includes('typed-42')")
+		one.picture("terminal")
+		at := await[string](t, one.tab, "location.href")
+		if err := browser.Visit(one.tab, at); err != nil {
+			t.Fatal(err)
+		}
+		one.until("it is joined again after a reload", "document.querySelector('.xterm-rows')?.innerText.includes('typed-42')")
+	})
+	t.Run("ItIsStoppedAndTheListKnows", func(t *testing.T) {
+		one.t = t
+		one.presses("Stop")
+		one.until("it is stopped", "document.querySelector('.title .state.stopped')")
+		one.presses("Sandboxes")
+		one.until("the list says so", "document.querySelector('.row .state.stopped')")
+		s.do(t, "create", "--name", "by-somebody-else")
+		one.reads("by-somebody-else")
+		one.picture("sandboxes")
+	})
+	t.Run("NothingWasRefusedByItsPolicy", func(t *testing.T) {
+		for _, c := range one.take() {
+			t.Errorf("the browser says: %s", c)
+		}
+	})
+	t.Run("ItUsesWhatItsPageSays", func(t *testing.T) { documented(t, s, one.complaints) })
+	t.Run("SigningOutEndsIt", func(t *testing.T) {
+		one.t = t
+		one.presses("Sign out")
+		one.reads("No token at hand?")
+		if err := browser.Visit(one.tab, s.url+"/console/sandboxes"); err != nil {
+			t.Fatal(err)
+		}
+		one.reads("No token at hand?")
+	})
+	t.Run("TheCommandSignsIn", func(t *testing.T) {
+		address := strings.TrimSpace(s.do(t, "console", "--print"))
+		two := visit(t, p, address)
+		two.reads("by-somebody-else")
+		if got := await[string](t, two.tab, "location.href"); strings.Contains(got, "code") {
+			t.Errorf("the code stays in the address: %s", got)
+		}
+		if sessions := s.do(t, "session", "ls"); !strings.Contains(sessions, "Mozilla") {
+			t.Errorf("the sessions: %s", sessions)
+		}
+		id := strings.TrimSpace(s.do(t, "session", "ls", "-q"))
+		s.do(t, "session", "rm", id)
+		two.reads("No token at hand?")
+		if err := browser.Visit(two.tab, address); err != nil {
+			t.Fatal(err)
+		}
+		two.reads("No token at hand?")
+	})
+}
+
+// documented compares what the pages asked for with the operations that docs/console.md names.
+func documented(t *testing.T, s *server, c *complaints) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../api/rest/testdata/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Paths map[string]map[string]struct {
+			ID string `json:"operationId"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	used := make(map[string]bool)
+	for _, asked := range c.asked {
+		method, address, _ := strings.Cut(asked, " ")
+		path, ours := strings.CutPrefix(address, s.url)
+		path, _, _ = strings.Cut(path, "?")
+		rest, api := strings.CutPrefix(path, "/v1")
+		switch {
+		case strings.HasPrefix(address, "data:"):
+			continue
+		case !ours:
+			t.Errorf("a page asked for %s, which is not the server's", address)
+			continue
+		case !api:
+			continue
+		}
+		id := ""
+		for template, methods := range document.Paths {
+			if o, ok := methods[strings.ToLower(method)]; ok && matches(template, rest) && (id == "" || !strings.Contains(template, "{")) {
+				id = o.ID
+			}
+		}
+		used[id] = true
+		if !strings.Contains(string(page), "`"+id+"`") {
+			t.Errorf("a page asked for %s %s (%s), which docs/console.md does not name", method, path, id)
+		}
+	}
+	if len(used) < 12 {
+		t.Errorf("the pages used %v alone", used)
+	}
+}
+
+// matches reports whether a path is of a template's form.
+func matches(template, path string) bool {
+	a, b := strings.Split(template, "/"), strings.Split(path, "/")
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !strings.HasPrefix(a[i], "{") && a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

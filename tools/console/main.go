@@ -1,0 +1,174 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command console bundles the console's scripts and styles: what is in console/ui becomes console/dist, the same bytes each time.
+// It runs no code of the packages that it bundles, and needs no Node. The packages have to be there, as their lockfile says.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/evanw/esbuild/pkg/api"
+)
+
+func main() {
+	ui := flag.String("ui", "console/ui", "the directory of the sources")
+	out := flag.String("out", "console/dist", "the directory to write; what is in it goes")
+	flag.Parse()
+	if err := run(*ui, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "console:", err)
+		os.Exit(1)
+	}
+}
+
+// entry is a file that the page names or imports by itself. Those of vendor have code of others alone, so that they change with
+// an upgrade and not with ours.
+func entries() []api.EntryPoint {
+	var all []api.EntryPoint
+	for _, name := range []string{"main", "vendor/core", "vendor/terminal"} {
+		all = append(all, api.EntryPoint{InputPath: "src/" + name + ".ts", OutputPath: strings.ReplaceAll(name, "/", "-")})
+	}
+	return append(all, api.EntryPoint{InputPath: "src/style.css", OutputPath: "style"}, api.EntryPoint{InputPath: "src/terminal.css", OutputPath: "terminal"})
+}
+
+func run(ui, out string) error {
+	dir, err := filepath.Abs(ui)
+	if err != nil {
+		return err
+	}
+	result := api.Build(api.BuildOptions{
+		AbsWorkingDir: dir, EntryPointsAdvanced: entries(), Outdir: "dist", EntryNames: "[name]-[hash]", ChunkNames: "chunk-[hash]",
+		Bundle: true, Splitting: true, Format: api.FormatESModule, Platform: api.PlatformBrowser, Target: api.ES2022,
+		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, LegalComments: api.LegalCommentsNone, Charset: api.CharsetUTF8,
+		JSX: api.JSXAutomatic, JSXImportSource: "preact", Tsconfig: "tsconfig.json", Metafile: true, Write: false,
+	})
+	if len(result.Errors) > 0 {
+		return errors.New(strings.Join(api.FormatMessages(result.Errors, api.FormatMessagesOptions{}), ""))
+	}
+	files := make(map[string][]byte)
+	for _, f := range result.OutputFiles {
+		files[filepath.Base(f.Path)] = f.Contents
+	}
+	shared, err := sharedWith("dist/main-", result.Metafile)
+	if err != nil {
+		return err
+	}
+	page, err := page(dir, shared, files)
+	if err != nil {
+		return err
+	}
+	licences, err := licences(dir)
+	if err != nil {
+		return err
+	}
+	files["licences.txt"] = licences
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	for name, content := range files {
+		packed, err := pack(content)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, name+".gz"), packed, 0o644); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(out, "index.html"), page, 0o644)
+}
+
+// sharedWith returns the one chunk that an output imports as it loads: the code of others that it needs at once.
+func sharedWith(prefix, metafile string) (string, error) {
+	var meta struct {
+		Outputs map[string]struct {
+			Imports []struct{ Path, Kind string }
+			Inputs  map[string]struct{}
+		}
+	}
+	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
+		return "", err
+	}
+	shared := ""
+	for name, o := range meta.Outputs {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		for _, i := range o.Imports {
+			if i.Kind == "import-statement" {
+				if shared != "" {
+					return "", fmt.Errorf("%s imports more than one chunk", name)
+				}
+				shared = i.Path
+			}
+		}
+	}
+	for input := range meta.Outputs[shared].Inputs {
+		if !strings.HasPrefix(input, "node_modules/") && !strings.HasPrefix(input, "src/vendor/") {
+			return "", fmt.Errorf("the chunk of the code of others has %s", input)
+		}
+	}
+	return filepath.Base(shared), nil
+}
+
+// page returns the page with the names of what it loads.
+func page(dir, shared string, files map[string][]byte) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "src", "index.html"))
+	if err != nil {
+		return nil, err
+	}
+	text = bytes.ReplaceAll(text, []byte("{{preload}}"), []byte(shared))
+	for _, part := range []string{"main.js", "style.css", "terminal.css"} {
+		name, kind, _ := strings.Cut(part, ".")
+		of := "{{" + name + "}}"
+		for n := range files {
+			if strings.HasPrefix(n, name+"-") && strings.HasSuffix(n, kind) {
+				text = bytes.ReplaceAll(text, []byte(of), []byte(n))
+			}
+		}
+		if bytes.Contains(text, []byte(of)) {
+			return nil, fmt.Errorf("there is no %s for the page", part)
+		}
+	}
+	return text, nil
+}
+
+// pack compresses without a time or a name, so that the bytes are the same each time.
+func pack(content []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
+}
+
+// licences returns those of the packages whose code is bundled.
+func licences(dir string) ([]byte, error) {
+	var b bytes.Buffer
+	packages := []string{"preact", "@preact/signals", "@preact/signals-core", "@xterm/xterm", "@xterm/addon-fit", "@xterm/addon-search"}
+	slices.Sort(packages)
+	for _, p := range packages {
+		text, err := os.ReadFile(filepath.Join(dir, "node_modules", p, "LICENSE"))
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%s\n%s\n\n%s\n\n", p, strings.Repeat("=", len(p)), bytes.TrimSpace(text))
+	}
+	return b.Bytes(), nil
+}
