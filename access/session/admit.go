@@ -206,6 +206,9 @@ func (v *Service) End(ctx context.Context, c access.Caller, id string) error {
 
 // SignOut ends the session that a caller is signed in by.
 func (v *Service) SignOut(ctx context.Context, c access.Caller) error {
+	if c.Sandbox != "" {
+		return fault.New(fault.Denied, "a token of one sandbox has no sessions")
+	}
 	if c.Session == "" {
 		return fault.New(fault.State, "the request has a token, and no session to end").WithRemedy("end one by its id: sandpit session rm ID")
 	}
