@@ -57,6 +57,7 @@ test-fast: agent ## Run the tests that any user can, in a minute
 	$(GO) test -short -p 4 -parallel 4 $(ALL)
 
 console: ## Build the console's scripts and styles anew, from the packages that its lockfile names
+	@deploy/setup.sh tests
 	cd console/ui && npm ci --ignore-scripts --silent
 	GOWORK=off $(GO) run -C tools ./tstypes -document ../api/rest/testdata/openapi.json -out ../console/ui/src/wire.ts
 	console/ui/node_modules/.bin/tsc -p console/ui

@@ -75,7 +75,7 @@ func (p *person) until(what, format string, args ...any) {
 	for !await[bool](p.t, p.tab, "!!(%s)", expression) {
 		if time.Now().After(deadline) {
 			p.picture("failed")
-			p.t.Fatalf("%s: not within %v; the browser says %q, and the page:\n%s", what, bound, p.take(), await[string](p.t, p.tab, "document.documentElement.outerHTML"))
+			p.t.Fatalf("%s: not within %v; the browser says %q, and the page:\n%s", what, bound, p.take(), await[string](p.t, p.tab, "document.body.innerText"))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -178,6 +178,131 @@ func TestTheConsole(t *testing.T) {
 			t.Fatal(err)
 		}
 		one.until("it is joined again after a reload", "document.querySelector('.xterm-rows')?.innerText.includes('typed-42')")
+	})
+	t.Run("FilesAreUploadedLookedAtAndDeleted", func(t *testing.T) {
+		one.t = t
+		one.presses("Files")
+		one.until("the tree is there", "document.querySelector('.tree')?.innerText.includes('made.txt')")
+		await[bool](t, one.tab, `(i => { const d = new DataTransfer(); d.items.add(new File(['<i>up</i>\u202eloaded'], 'up.txt')); i.files = d.files; return i.dispatchEvent(new Event('change')) })(document.querySelector('input[type=file]'))`)
+		one.reads("uploaded, ")
+		one.until("it is in the tree", "[...document.querySelectorAll('.tree button')].some(b => b.innerText.includes('up.txt') && (b.click(), true))")
+		one.reads("<i>up</i>⟨202e⟩loaded")
+		one.picture("files")
+		if got := s.do(t, "exec", "shop", "--", "cat", "up.txt"); got != "<i>up</i>\u202eloaded" {
+			t.Errorf("the sandbox has %q", got)
+		}
+		one.presses("Delete the file…")
+		one.until("it is asked", "document.querySelectorAll('dialog[open]').length === 1")
+		one.presses("Delete it")
+		one.until("it is gone", "!document.querySelector('.tree').innerText.includes('up.txt')")
+	})
+	t.Run("WhatAnAgentBrokeIsUndone", func(t *testing.T) {
+		one.t = t
+		one.presses("Time")
+		one.fills("Name", "before")
+		one.presses("Take a snapshot")
+		one.until("it is listed", "document.querySelector('table.list')?.innerText.includes('before')")
+		s.do(t, "exec", "shop", "--", "sh", "-c", "rm made.txt; echo junk > junk.txt")
+		one.presses("Compare")
+		one.until("the difference is shown", "document.querySelector('ul.files')?.innerText.includes('made.txt') && document.querySelector('ul.files').innerText.includes('junk.txt')")
+		one.picture("time")
+		one.presses("Go back…")
+		one.presses("Go back")
+		one.until("it has gone back", "document.querySelectorAll('dialog[open]').length === 0 && document.querySelector('.title .state.running')")
+		if got := s.do(t, "exec", "shop", "--", "ls"); !strings.Contains(got, "made.txt") || strings.Contains(got, "junk.txt") {
+			t.Errorf("the sandbox has %q", got)
+		}
+	})
+	t.Run("ARefusedNameIsAllowed", func(t *testing.T) {
+		one.t = t
+		s.do(t, "network", "set", "shop", "restricted", "--allow-domain", "example.org")
+		s.do(t, "exec", "shop", "--", "sh", "-c", "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://refused.example/\", timeout=5)' || true")
+		one.presses("Network")
+		one.until("the refusal is shown", "[...document.querySelectorAll('table.list tr')].some(r => r.innerText.includes('refused.example') && r.innerText.includes('refused'))")
+		one.presses("Allow…")
+		one.until("the exact change is shown", "[...document.querySelectorAll('dialog .created')].map(e => e.innerText).join('').includes('refused.example')")
+		one.picture("network")
+		one.presses("Make the change")
+		one.until("the policy has it", "[...document.querySelectorAll('section[aria-label=Policy] pre')].some(p => p.innerText.includes('refused.example'))")
+		if got := s.do(t, "network", "show", "shop"); !strings.Contains(got, "refused.example") || !strings.Contains(got, "example.org") {
+			t.Errorf("the server has %s", got)
+		}
+	})
+	t.Run("APreviewIsMadeAndRevoked", func(t *testing.T) {
+		one.t = t
+		s.do(t, "exec", "--detach", "shop", "--", "python3", "-m", "http.server", "8000")
+		one.presses("Ports")
+		const button = "document.querySelector('button[aria-label=\"Make a link to port 8000\"]')"
+		one.until("the port is there", "%s", button)
+		await[bool](t, one.tab, button+".click() === undefined")
+		one.until("its link is there", "document.querySelector('table.list a[href*=\"8000-\"]')")
+		one.picture("ports")
+		link := await[string](t, one.tab, "document.querySelector('table.list a[href*=\"8000-\"]').href")
+		guest := visit(t, p, link)
+		guest.reads("made.txt")
+		one.presses("Revoke")
+		one.until("the link is gone", "!document.querySelector('table.list a[href*=\"8000-\"]')")
+		if err := browser.Visit(guest.tab, link); err != nil {
+			t.Fatal(err)
+		}
+		guest.reads("not valid")
+	})
+	t.Run("ATokenIsMadeAndRevoked", func(t *testing.T) {
+		one.t = t
+		one.presses("Access")
+		one.presses("Make a token")
+		one.fills("Name", "reader")
+		one.until("it may only read", "[...document.querySelectorAll('fieldset input')].forEach((b, i) => { if (b.checked !== (i === 0)) b.click() }) === undefined")
+		one.presses("Make it")
+		one.until("it is shown", "document.querySelector('dialog pre')?.innerText.startsWith('spt_')")
+		token := await[string](t, one.tab, "document.querySelector('dialog pre').innerText")
+		one.presses("It is kept")
+		one.picture("access")
+		two := visit(t, p, s.url+"/console/")
+		two.fills("Token", token)
+		two.presses("Sign in")
+		two.reads("may only read")
+		two.presses("shop")
+		two.until("the sandbox is shown", "document.querySelector('.title .state.running')")
+		if got := await[string](t, two.tab, "[...document.querySelectorAll('main button')].map(b => b.innerText).join()"); strings.Contains(got, "Stop") || strings.Contains(got, "Delete") {
+			t.Errorf("a token that only reads sees the buttons %s", got)
+		}
+		if got := await[string](t, one.tab, "document.body.innerText"); strings.Contains(got, token) {
+			t.Error("the token is shown once more")
+		}
+		one.presses("Sandboxes")
+		one.presses("Access")
+		await[bool](t, one.tab, "document.querySelector('button[aria-label=\"Revoke reader\"]') !== null || new Promise(d => setTimeout(() => d(true), 1000))")
+		one.until("it can be revoked", "document.querySelector('button[aria-label=\"Revoke reader\"]')")
+		await[bool](t, one.tab, "document.querySelector('button[aria-label=\"Revoke reader\"]').click() === undefined")
+		two.reads("No token at hand?") // it is signed out by itself
+	})
+	t.Run("TheAuditLogHasAllOfIt", func(t *testing.T) {
+		one.t = t
+		one.presses("Audit")
+		one.reads("signIn")
+		one.presses("Check the chain")
+		one.reads("rows are as they were written")
+		one.picture("audit")
+		one.presses("Images")
+		one.reads("the default")
+		one.picture("images")
+		one.presses("Sandboxes")
+		one.presses("shop")
+	})
+	t.Run("ThePaletteFindsAPartOfIt", func(t *testing.T) {
+		one.t = t
+		await[bool](t, one.tab, "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))")
+		one.until("the palette has the focus", "document.activeElement?.classList.contains('palette')")
+		if err := browser.Type(one.tab, "this activ"); err != nil {
+			t.Fatal(err)
+		}
+		one.until("one choice is left", "document.querySelectorAll('#palette [role=option]').length === 1")
+		one.picture("palette")
+		if err := browser.Type(one.tab, "\r"); err != nil {
+			t.Fatal(err)
+		}
+		one.until("it is opened", "location.pathname.endsWith('/activity')")
 	})
 	t.Run("ItIsStoppedAndTheListKnows", func(t *testing.T) {
 		one.t = t

@@ -7,6 +7,10 @@ import { span } from "./format";
 import { away, follow } from "./live";
 import { Failure } from "./api";
 import { Link, now, Trouble } from "./parts/parts";
+import { Access } from "./pages/access";
+import { Audit } from "./pages/audit";
+import { Images } from "./pages/images";
+import { openPalette, Palette } from "./parts/palette";
 import { SandboxPage } from "./pages/sandbox";
 import { Sandboxes } from "./pages/sandboxes";
 import { SignIn } from "./pages/signin";
@@ -31,13 +35,17 @@ function Away(): JSX.Element | null {
   return <p class="away" role="status">The server has not answered for {span(Math.max(1, since))}. What you see is as it was then; this page goes on by itself.</p>;
 }
 
+// pages are those that the header leads to, and the scope that each needs.
+const pages: [string, string, string][] = [["/sandboxes", "Sandboxes", ""], ["/images", "Images", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"]];
+
 function Header(): JSX.Element {
   return (
     <header class="top">
       <a class="skip" href="#content">Skip to the page</a>
       <Link to="/sandboxes" class="brand">sandpit</Link>
-      <nav aria-label="Pages"><Link to="/sandboxes" current={path.value.startsWith("/sandboxes")}>Sandboxes</Link></nav>
+      <nav aria-label="Pages">{pages.filter(([, , scope]) => scope === "" || may(scope)).map(([to, name]) => <Link key={to} to={to} current={path.value.startsWith(to)}>{name}</Link>)}</nav>
       <span class="who">
+        <button type="button" onClick={openPalette}>Go to… <kbd>Ctrl K</kbd></button>
         <span class="faint">{who.value!.name} · {who.value!.project}{may("sandboxes:write") ? "" : " · may only read"}</span>
         <label>Theme <select value={theme.value} onChange={(e) => { theme.value = (e.currentTarget as HTMLSelectElement).value; localStorage.setItem("theme", theme.value); }}>
           {themes.map((t) => <option key={t} value={t}>{t}</option>)}
@@ -51,6 +59,9 @@ function Header(): JSX.Element {
 function Page(): JSX.Element {
   const [first, second, third] = at();
   if (first === "sandboxes" && second) return <SandboxPage id={second} tab={third ?? ""} />;
+  if (first === "images") return <Images />;
+  if (first === "access") return <Access />;
+  if (first === "audit") return <Audit />;
   if (first === "sandboxes" || first === undefined) return <Sandboxes />;
   return <section><h1>There is no such page</h1><p><Link to="/sandboxes">Sandboxes</Link> are here.</p></section>;
 }
@@ -58,7 +69,7 @@ function Page(): JSX.Element {
 function App(): JSX.Element | null {
   if (who.value === undefined) return failed.value ? <main id="content"><Trouble error={failed.value} again={() => void begin()} /></main> : null;
   if (who.value === null) return <SignIn />;
-  return <><Header /><Away /><main id="content" tabIndex={-1}><Trouble error={failed.value} /><Page /></main></>;
+  return <><Header /><Palette /><Away /><main id="content" tabIndex={-1}><Trouble error={failed.value} /><Page /></main></>;
 }
 
 // begin finds out who is signed in. A code in the address is good once; it leaves the address before it is sent.

@@ -11,11 +11,15 @@ import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
 import type { Sandbox, SandboxStats } from "../wire";
 import { Activity } from "./activity";
+import { Files } from "./files";
+import { Network } from "./network";
+import { Ports } from "./ports";
 import { Processes } from "./processes";
 import { nameOf } from "./sandboxes";
 import { Terminals } from "./terminals";
+import { TimeTravel } from "./time";
 
-const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["processes", "Processes"], ["activity", "Activity"]];
+const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"]];
 
 export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
   const failed = useSignal<unknown>(null);
@@ -44,6 +48,10 @@ export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
       {p.tab === "terminal" && <Terminals of={s} />}
       {p.tab === "processes" && <Processes of={s} />}
       {p.tab === "activity" && <Activity of={s} />}
+      {p.tab === "files" && <Files of={s} />}
+      {p.tab === "time" && <TimeTravel of={s} />}
+      {p.tab === "network" && <Network of={s} />}
+      {p.tab === "ports" && <Ports of={s} />}
       {!tabs.some(([id]) => id === p.tab) && <p>There is no such part. <Link to={to("")}>Overview</Link></p>}
     </section>
   );
