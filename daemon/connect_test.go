@@ -39,13 +39,13 @@ func TestTheConnectPageSaysWhatClientsRead(t *testing.T) {
 		if !c.Refers(one) {
 			one.Token = "TOKEN"
 		}
-		if !strings.Contains(text, "<pre>"+c.Snippet(one)+"</pre>") {
+		if !strings.Contains(text, `<pre tabindex="0">`+c.Snippet(one)+"</pre>") {
 			t.Errorf("%s: its form is missing:\n%s", c.ID, c.Snippet(one))
 		}
 		if link := c.Link(one); link != "" && !strings.Contains(text, `href="`+link+`"`) {
 			t.Errorf("%s: the link %s is missing", c.ID, link)
 		}
-		if line := c.Command(one); line != "" && !strings.Contains(text, "<pre>"+line+"</pre>") {
+		if line := c.Command(one); line != "" && !strings.Contains(text, `<pre tabindex="0">`+line+"</pre>") {
 			t.Errorf("%s: the line %s is missing", c.ID, line)
 		}
 	}
