@@ -131,6 +131,10 @@ func TestAPageWithoutAnOriginReachesItsProgram(t *testing.T) {
 		t.Errorf("got %v, and the program was asked %d times", a.Header, h.dialed()-before)
 	}
 	h.do("OPTIONS", h.addr, inPath(strings.Replace(link, ".8000.", ".8001.", 1))+"/", nil, asked...).want(t, 401)
+	// What went wrong can be read, too.
+	if a := h.get(h.addr, inPath(h.link(web, 8001))+"/api", page...).want(t, 502); a.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("its page may not read the error: %v", a.Header)
+	}
 	// A page elsewhere that does not know the link gets nothing by this.
 	h.do("OPTIONS", h.addr, pathOf(web)+"/", nil, asked...).want(t, 401)
 }

@@ -42,6 +42,9 @@ func (p *Proxy) fail(w http.ResponseWriter, r *http.Request, err error, at place
 	if status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="sandpit"`)
 	}
+	if at.token != "" {
+		h.Set("Access-Control-Allow-Origin", "*") // its page may read what went wrong
+	}
 	text := problem
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
 		h.Set("Content-Type", "text/html; charset=utf-8")
