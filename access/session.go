@@ -5,6 +5,10 @@ package access
 
 import "time"
 
+// SessionCookie is the name of the cookie that has a session's secret. Browsers take it for the one host that sets it, without
+// a domain, over a secure connection and with the path "/".
+const SessionCookie = "__Host-sandpit"
+
 // Session is the record of a person who is signed in by a browser, or of a code that is good for one sign-in. Of its
 // secret, and of that of the token that it is bound to, there are hashes alone: it is valid as long as that secret is.
 type Session struct {

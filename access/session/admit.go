@@ -24,6 +24,7 @@ func (v *Service) Admit(ctx context.Context, secret string) (_ access.Caller, va
 	none := func(err error) (access.Caller, context.Context, func(), error) {
 		return access.Caller{}, nil, nil, err
 	}
+	ends := v.endCount()
 	s, err := v.byHash(ctx, secret)
 	if fault.Is(err, fault.NotFound) || err == nil && s.Code {
 		return none(ended("there is none with this cookie"))
@@ -73,7 +74,9 @@ func (v *Service) Admit(ctx context.Context, secret string) (_ access.Caller, va
 			}
 		}
 	})
-	// It may have ended before it was held.
+	if v.endCount() == ends { // nothing has ended since it was read
+		return c, valid, release, nil
+	}
 	if _, err := v.byHash(ctx, secret); err != nil {
 		release()
 		if fault.Is(err, fault.NotFound) {
@@ -133,10 +136,18 @@ func (v *Service) heldAll() []string {
 	return slices.Collect(maps.Keys(v.open))
 }
 
-// end ends what is open by a session.
+// endCount returns how many sessions were ended so far.
+func (v *Service) endCount() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ends
+}
+
+// end ends what is open by a session whose record is gone.
 func (v *Service) end(id string, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.ends++
 	for a := range v.open[id] {
 		a.end(why)
 	}
@@ -182,6 +193,7 @@ func scope(c access.Caller) string {
 	return c.Project
 }
 
+// sees reports whether a caller may see a session.
 func sees(c access.Caller, s *access.Session) bool {
 	if c.May(access.ServerAdmin) {
 		return true
@@ -189,8 +201,8 @@ func sees(c access.Caller, s *access.Session) bool {
 	return s.Project == c.Project && (c.May(access.Admin) || s.TokenID == c.TokenID)
 }
 
-// End signs a session out that the caller may see. When it returns, the session lets nobody in, and what was open by it has been
-// told to end. One that there is not is fault.NotFound.
+// End deletes a session that the caller may see. When it returns, requests with its cookie are refused, and the contexts of
+// those under way have ended. A session that does not exist is fault.NotFound.
 func (v *Service) End(ctx context.Context, c access.Caller, id string) error {
 	all, err := v.List(ctx, c)
 	if err != nil {

@@ -63,6 +63,7 @@ type Service struct {
 
 	mu   sync.Mutex
 	open map[string]map[*admission]struct{} // by session: requests that it has let in
+	ends int                                // counts the sessions that were ended
 }
 
 // admission is a request that a session has let in.

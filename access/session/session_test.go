@@ -368,3 +368,33 @@ func (c callers) Check(context.Context, string) (access.Caller, error) { return 
 func (c callers) AdmitDigest(context.Context, [32]byte) (access.Caller, context.Context, func(), error) {
 	return c.Caller, context.Background(), func() {}, nil
 }
+
+// slow is a store that does something between a read and its answer.
+type slow struct {
+	store.Store
+	after func()
+}
+
+func (s *slow) View(ctx context.Context, fn func(store.Tx) error) error {
+	err := s.Store.View(ctx, fn)
+	if after := s.after; after != nil {
+		s.after = nil
+		after()
+	}
+	return err
+}
+
+// TestASessionThatEndsWhileItIsReadLetsNobodyIn ends it between the read and what holds the request.
+func TestASessionThatEndsWhileItIsReadLetsNobodyIn(t *testing.T) {
+	f := newFixture(t)
+	s, cookie := f.begin(t, adminToken)
+	between := &slow{Store: f.store}
+	f.Service = session.New(between, f.tokens, session.Options{Now: f.clock.Now})
+	between.after = func() {
+		if err := f.End(t.Context(), f.admin, s.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := f.in(t, cookie)
+	wantCode(t, "Admit", err, fault.Unauthenticated)
+}

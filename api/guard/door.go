@@ -66,12 +66,8 @@ func InQuery(name string, narrow func(access.Caller) bool) Credential {
 // path. A browser sends it along with whatever any page asks for, so it counts only where no other credential is, and only
 // for what a script of the server's own page asks for by itself, see [Guard.Through].
 func InSession(below string) Credential {
-	return Credential{place: inCookie, name: SessionCookie, below: below}
+	return Credential{place: inCookie, name: access.SessionCookie, below: below}
 }
-
-// SessionCookie is the name of that cookie. Browsers take it for the one host that sets it, without a domain, over a
-// secure connection and with the path "/".
-const SessionCookie = "__Host-sandpit"
 
 // FirstMessage is the first message of a WebSocket: pages cannot send headers with one. A request for a WebSocket without
 // any token passes then, without a caller; its coat reads the message and calls [Introduce]. The request's context

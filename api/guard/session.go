@@ -36,7 +36,7 @@ func (d *Door) findCookie(r *http.Request) (string, Credential, error) {
 // NewCookie returns the cookie of a session with a secret. Browsers keep it as long as the session may last.
 func NewCookie(secret string, life time.Duration) *http.Cookie {
 	return &http.Cookie{
-		Name: SessionCookie, Value: secret, Path: "/", MaxAge: int(life / time.Second), Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Name: access.SessionCookie, Value: secret, Path: "/", MaxAge: int(life / time.Second), Secure: true, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	}
 }
 

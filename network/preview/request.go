@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"sandpit.dev/access"
 )
 
 // backend is the address that a preview's connections are kept under.
@@ -89,12 +91,11 @@ func ours(values []string) bool {
 	return false
 }
 
-// sessionCookie is the cookie of people who are signed in at the server. Only a preview by path has its host.
-const sessionCookie = "__Host-sandpit"
-
+// mayHaveOurCookie reports whether a Cookie header can have one of our cookies. That of a session comes by path alone: its
+// host is the server's.
 func mayHaveOurCookie(v string) bool {
 	v = strings.ToLower(v)
-	return strings.Contains(v, cookieName) || strings.Contains(v, strings.ToLower(sessionCookie))
+	return strings.Contains(v, cookieName) || strings.Contains(v, strings.ToLower(access.SessionCookie))
 }
 
 // isOurCookie reports whether browsers take a pair for one of our cookies, or send it as one: names are followed and
@@ -103,7 +104,7 @@ func isOurCookie(pair string) bool {
 	pair = strings.TrimLeft(pair, " \t=")
 	name, _, _ := strings.Cut(pair, "=")
 	name = strings.TrimSpace(name)
-	return strings.EqualFold(name, cookieName) || strings.EqualFold(name, sessionCookie)
+	return strings.EqualFold(name, cookieName) || strings.EqualFold(name, access.SessionCookie)
 }
 
 // withoutCookie returns the values of Cookie headers without our cookies, and each
