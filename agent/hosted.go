@@ -31,9 +31,9 @@ func (c *Client) HoldIn(ctx context.Context, shellID string, cmd Command) (*Held
 	return &Held{c: c, s: s, cmd: cmd}, nil
 }
 
-// Run has a shell run the command of HoldIn. text is what the shell is to read for it: of it each NUL stands for
-// [Process.Streams], and all of it is written, whoever goes away meanwhile. Where it is empty, the caller writes. An
-// agent that cannot do it is fault.Unsupported, and nothing was written then.
+// Run has a shell run the command of HoldIn. text is the shell's input for it, in which each NUL stands for
+// [Process.Streams]. The agent writes all of it, also if the connection ends; if it is empty, the caller writes. If the
+// agent does not support it, Run returns fault.Unsupported, and nothing was written.
 func (h *Held) Run(text []byte) (*Process, error) {
 	var b []byte
 	if len(text) > 0 {
@@ -55,7 +55,7 @@ func (h *Held) Run(text []byte) (*Process, error) {
 // the input, where that is streamed, 1 and 2 are the outputs; merged ones are 1.
 func (p *Process) Streams() string { return p.streams }
 
-// Conclude ends a process that HoldIn made, as [Client.Conclude] does, and does not wait: Next tells of it.
+// Conclude ends a process that HoldIn made, as [Client.Conclude] does, without waiting: Next returns its end.
 func (p *Process) Conclude(res sandbox.Result) error {
 	b, err := wire.AppendJSON(nil, wire.Told, told(res))
 	if err != nil {

@@ -55,7 +55,7 @@ func newConn(st *yamux.Stream, others *yielding) *conn {
 	return &conn{Stream: st, others: others}
 }
 
-// moves counts what came, or went, and reports whether the stream is one that gives way.
+// moves counts bytes that were received or sent, and reports whether the stream yields to others.
 func (c *conn) moves(n int) (much bool) {
 	if c.moved.Add(int64(n)) > muchMoved {
 		return true

@@ -11,7 +11,7 @@
 // Where the carrier takes nothing for 10 seconds, as that of an agent which is frozen in the middle of an upload, the
 // writes that wait have an error, and the calls that made them are over. Reads wait on.
 //
-// A stream that has carried a MiB gives way to those that have carried less, while they are in use: it sends its pieces a
+// A stream that has moved a MiB yields to those that have moved less, while they are in use: it sends its pieces a
 // millisecond apart.
 //
 // A stream that its reader closed takes a window more at most, and is reset a moment later.
