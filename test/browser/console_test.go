@@ -125,6 +125,7 @@ func TestTheConsole(t *testing.T) {
 	one := visit(t, p, s.url+"/")
 	one.reads("Sign in")
 	one.picture("signin")
+	whole := t
 
 	t.Run("ATokenIsExchangedOnce", func(t *testing.T) {
 		one.t = t
@@ -304,6 +305,40 @@ func TestTheConsole(t *testing.T) {
 		}
 		one.until("it is opened", "location.pathname.endsWith('/activity')")
 	})
+	t.Run("ItGoesOnAfterAKillOfTheServer", func(t *testing.T) {
+		one.t = t
+		s.do(t, "exec", "--detach", "--name", "counter", "shop", "--", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo count-$i-; sleep 0.02; done")
+		one.presses("Terminal")
+		one.presses("New terminal") // the rollback ended the other
+		one.until("its shell is there", "document.querySelector('.xterm-rows')?.innerText.includes('$')")
+		await[bool](t, one.tab, "document.querySelector('.xterm-helper-textarea').focus() === undefined")
+		if err := browser.Type(one.tab, "echo before-$((1+1))\r"); err != nil {
+			t.Fatal(err)
+		}
+		one.until("its answer is shown", "document.querySelector('.xterm-rows').innerText.includes('before-2')")
+		two := visit(t, p, strings.TrimSpace(s.do(t, "console", "--print")))
+		two.reads("shop")
+		two.presses("shop")
+		two.presses("Processes")
+		two.until("the counter is listed", "[...document.querySelectorAll('table.list button')].some(b => b.innerText.includes('count-') && (b.click(), true))")
+		two.until("it counts", "/count-[0-9]+-/.test(document.querySelector('.log')?.textContent ?? '')")
+		s.kill(t)
+		one.reads("The server has not answered for")
+		one.picture("away")
+		before := await[int](t, two.tab, "Number([...document.querySelector('.log').textContent.matchAll(/count-([0-9]+)-/g)].at(-1)[1])")
+		s.again(whole)
+		one.until("it says so no longer", "!document.body.innerText.includes('The server has not answered for')")
+		one.until("the terminal is joined again", "document.querySelector('.xterm-rows').innerText.includes('before-2') && document.querySelector('.screen [role=status]').innerText === ''")
+		two.until("the output goes on", "Number([...document.querySelector('.log').textContent.matchAll(/count-([0-9]+)-/g)].at(-1)[1]) > %d", before)
+		if got := await[bool](t, two.tab, "[...document.querySelector('.log').textContent.matchAll(/count-([0-9]+)-/g)].every((m, i) => Number(m[1]) === i + 1)"); !got {
+			t.Error("of the output something is missing, or there twice")
+		}
+		s.do(t, "create", "--name", "after-the-kill")
+		one.presses("Sandboxes")
+		one.reads("after-the-kill") // by the stream that went on
+		one.take()
+		one.presses("shop")
+	})
 	t.Run("ItIsStoppedAndTheListKnows", func(t *testing.T) {
 		one.t = t
 		one.presses("Stop")
@@ -339,8 +374,7 @@ func TestTheConsole(t *testing.T) {
 		if sessions := s.do(t, "session", "ls"); !strings.Contains(sessions, "Mozilla") {
 			t.Errorf("the sessions: %s", sessions)
 		}
-		id := strings.TrimSpace(s.do(t, "session", "ls", "-q"))
-		s.do(t, "session", "rm", id)
+		s.do(t, append([]string{"session", "rm"}, strings.Fields(s.do(t, "session", "ls", "-q"))...)...)
 		two.reads("No token at hand?")
 		if err := browser.Visit(two.tab, address); err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,6 +56,9 @@ func run(m *testing.M) int {
 type server struct {
 	url, token string
 	env        []string
+	dir        string
+	process    *os.Process
+	end        func() // waits for the process's end
 }
 
 // serve starts one with this configuration. It ends with the test, and its sandboxes with it.
@@ -67,14 +71,33 @@ func serve(t *testing.T, text string) *server {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{env: []string{
+	s := &server{dir: dir, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
 		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0", "SANDPIT_CONFIG=" + config,
 	}}
 
-	cmd := s.command("serve")
-	var log bytes.Buffer
-	cmd.Stderr = &log
+	s.start(t)
+	t.Cleanup(func() {
+		if err := s.process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		s.end()
+	})
+	t.Cleanup(func() {
+		if ids := s.sandboxes(t); len(ids) > 0 {
+			if out, err := s.command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
+				t.Errorf("delete the sandboxes: %v\n%s", err, out)
+			}
+		}
+	})
+	return s
+}
+
+// start runs the program, and returns when it is ready.
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	cmd, log := s.command("serve"), new(bytes.Buffer)
+	cmd.Stderr = log
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -91,15 +114,13 @@ func serve(t *testing.T, text string) *server {
 		lines <- strings.TrimSpace(line)
 		_, _ = io.Copy(io.Discard, r)
 	}()
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Error(err)
-		}
+	s.end = sync.OnceFunc(func() {
 		<-read
 		if err := cmd.Wait(); err != nil || t.Failed() {
 			t.Logf("the server ended with %v and said:\n%s", err, log.Bytes()[max(0, log.Len()-4<<10):])
 		}
 	})
+	s.process = cmd.Process
 	limit := time.NewTimer(startBound)
 	defer limit.Stop()
 	line := ""
@@ -109,20 +130,28 @@ func serve(t *testing.T, text string) *server {
 		t.Fatalf("the server is not ready after %s", startBound)
 	}
 	rest, ok := strings.CutPrefix(line, "sandpit is ready at ")
-	token, err := os.ReadFile(filepath.Join(dir, "data", "admin-token"))
+	token, err := os.ReadFile(filepath.Join(s.dir, "data", "admin-token"))
 	if !ok || err != nil {
 		t.Fatalf("the server said %q; %v", line, err)
 	}
 	s.url, _, _ = strings.Cut(rest, ";")
 	s.token = strings.TrimSpace(string(token))
-	t.Cleanup(func() {
-		if ids := s.sandboxes(t); len(ids) > 0 {
-			if out, err := s.command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
-				t.Errorf("delete the sandboxes: %v\n%s", err, out)
-			}
-		}
-	})
-	return s
+}
+
+// kill ends the program by SIGKILL.
+func (s *server) kill(t *testing.T) {
+	t.Helper()
+	if err := s.process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	s.end()
+}
+
+// again starts the program at the address that it had before.
+func (s *server) again(t *testing.T) {
+	t.Helper()
+	s.env = append(s.env, "SANDPIT_LISTEN="+strings.TrimPrefix(s.url, "http://"))
+	s.start(t)
 }
 
 func (s *server) command(args ...string) *exec.Cmd {
