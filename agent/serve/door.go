@@ -22,6 +22,8 @@ const (
 	maxStrangers = 128
 	// patience is how long each may take for that.
 	patience = 5 * time.Second
+	// grace is how long each has for that, however many others come: they wait to be accepted.
+	grace = 100 * time.Millisecond
 	// acceptPause is how long a listener rests that has no descriptors left.
 	acceptPause = 50 * time.Millisecond
 )
@@ -40,12 +42,19 @@ type Door struct {
 	once  sync.Once
 
 	mu        sync.Mutex
-	strangers []net.Conn // oldest first
+	strangers []stranger    // oldest first
+	left      chan struct{} // holds one token after one has left
+}
+
+// stranger is who has not shown the key yet.
+type stranger struct {
+	nc net.Conn
+	at time.Time // when it came
 }
 
 // New makes a door that nobody has come to.
 func New(key *handshake.Key) *Door {
-	return &Door{key: key, calls: make(chan net.Conn), done: make(chan struct{})}
+	return &Door{key: key, calls: make(chan net.Conn), done: make(chan struct{}), left: make(chan struct{}, 1)}
 }
 
 // Accept waits for the next call. After Close it is net.ErrClosed.
@@ -80,7 +89,9 @@ func (d *Door) Run(ctx context.Context, l net.Listener) error {
 		nc, err := l.Accept()
 		switch {
 		case err == nil:
-			d.admit(nc)
+			if d.admit(ctx, nc) != nil {
+				return nil
+			}
 			all.Go(func() { _ = d.carry(ctx, nc) }) // a stranger's reasons are its own
 		case ctx.Err() != nil:
 			return nil
@@ -99,7 +110,9 @@ func (d *Door) Run(ctx context.Context, l net.Listener) error {
 // Carry has who is at the other end of nc show that it knows the key, and lets its calls in until it
 // ends, or ctx does. nc is closed by then, if it carried more than one call; one call closes it.
 func (d *Door) Carry(ctx context.Context, nc net.Conn) error {
-	d.admit(nc)
+	if err := d.admit(ctx, nc); err != nil {
+		return err
+	}
 	return d.carry(ctx, nc)
 }
 
@@ -131,23 +144,56 @@ func (d *Door) carry(ctx context.Context, nc net.Conn) error {
 	return errUnknown
 }
 
-// admit takes a stranger in, and has the one go that came first if there are too many.
-func (d *Door) admit(nc net.Conn) {
+// admit takes a stranger in, and has the one go that came first if there are too many and it had its grace. It closes nc if
+// ctx is done before there is room.
+func (d *Door) admit(ctx context.Context, nc net.Conn) error {
+	for {
+		wait := d.enter(nc)
+		if wait <= 0 {
+			return nil
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-d.left:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if err := ctx.Err(); err != nil {
+			_ = nc.Close()
+			return err
+		}
+	}
+}
+
+// enter takes a stranger in if there is room, and returns how long to wait for some if not.
+func (d *Door) enter(nc net.Conn) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	now := time.Now()
 	if len(d.strangers) == maxStrangers {
-		_ = d.strangers[0].Close()
+		if wait := grace - now.Sub(d.strangers[0].at); wait > 0 {
+			return wait
+		}
+		_ = d.strangers[0].nc.Close()
 		d.strangers = d.strangers[1:]
 	}
-	d.strangers = append(d.strangers, nc)
+	d.strangers = append(d.strangers, stranger{nc, now})
+	return 0
 }
 
 // dismiss takes nc off the strangers.
 func (d *Door) dismiss(nc net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.Index(d.strangers, nc); i >= 0 {
-		d.strangers = slices.Delete(d.strangers, i, i+1)
+	i := slices.IndexFunc(d.strangers, func(s stranger) bool { return s.nc == nc })
+	if i < 0 {
+		return
+	}
+	d.strangers = slices.Delete(d.strangers, i, i+1)
+	select {
+	case d.left <- struct{}{}:
+	default:
 	}
 }
 
