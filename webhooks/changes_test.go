@@ -50,6 +50,7 @@ func hanging(t *testing.T) (v *receiver, began, ended chan string) {
 		began <- r.URL.Path
 		<-r.Context().Done() // whoever asks gives up
 		ended <- r.URL.Path
+		panic(http.ErrAbortHandler) // an answer could still be read
 	})
 	return v, began, ended
 }

@@ -25,16 +25,21 @@ import (
 type flight struct {
 	project string
 	cancel  context.CancelFunc
-	slow    bool          // it is in the slow lane
-	stale   bool          // the webhook was changed meanwhile
-	done    chan struct{} // closed when it is over
+	slow    bool           // it is in the slow lane
+	of      *store.Webhook // as it was read; nil: not yet
+	stale   bool           // the webhook was changed meanwhile
+	done    chan struct{}  // closed when it is over
 }
 
-// interrupt ends the attempt that is being made for a webhook, and waits for that: what it was made of is no longer so.
-func (s *Service) interrupt(ctx context.Context, id string) {
+// interrupt ends the attempt that is being made for a webhook, and waits for that, if what it is made of is no longer so: w is
+// what the webhook is now, nil if it was deleted. An attempt that began after the change goes on.
+func (s *Service) interrupt(ctx context.Context, id string, w *store.Webhook) {
 	s.mu.Lock()
 	delete(s.waits, id)
 	f := s.flights[id]
+	if f != nil && w != nil && f.of != nil && w.DisabledAt.IsZero() && f.of.URL == w.URL && bytes.Equal(f.of.Secret, w.Secret) && bytes.Equal(f.of.OldSecret, w.OldSecret) {
+		f = nil
+	}
 	if f != nil {
 		f.stale = true
 		f.cancel()
@@ -64,9 +69,15 @@ func (s *Service) attempt(ctx context.Context, id string, f *flight) {
 		s.logger.Warn("a delivery cannot be read; it is tried again", "webhook", id, "error", err)
 		s.wait(f, id, s.now().Add(retry))
 		return
+	case fault.Is(err, fault.NotFound), err == nil && !w.DisabledAt.IsZero():
+		s.invalidate() // it was not known to be gone, or switched off
+		return
 	case err != nil || d == nil || d.NextAt.After(s.now()):
 		return
 	}
+	s.mu.Lock()
+	f.of = w
+	s.mu.Unlock()
 	began := time.Now()
 	late := time.AfterFunc(s.quick, func() { s.late(id, f) })
 	status, detail := s.send(ctx, w, d)

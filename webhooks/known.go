@@ -71,12 +71,12 @@ func (s *Service) load(ctx context.Context) error {
 	return nil
 }
 
-// note takes over what was committed of a webhook; w may be nil where that is nothing new. What is due of it is read again.
+// note takes over what was committed of a webhook, unless it was changed after that. What is due of it is read again.
 func (s *Service) note(id string, w *store.Webhook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h := s.hooks[id]; h != nil {
-		if h.look = true; w != nil {
+		if h.look = true; !w.UpdatedAt.Before(h.w.UpdatedAt) {
 			h.w, h.seen = w, max(h.seen, w.Position)
 		}
 	}

@@ -237,7 +237,7 @@ func (s *Service) Update(ctx context.Context, c access.Caller, id string, ch Cha
 		return tx.Webhooks().Finish(d)
 	})
 	if err == nil && another {
-		s.interrupt(ctx, id)
+		s.interrupt(ctx, id, w)
 		s.invalidate()
 	}
 	return w, err
@@ -261,7 +261,7 @@ func (s *Service) Rotate(ctx context.Context, c access.Caller, id string, grace 
 	if err != nil {
 		return nil, "", err
 	}
-	s.interrupt(ctx, id)
+	s.interrupt(ctx, id, w)
 	s.invalidate()
 	return w, secret, nil
 }
@@ -278,7 +278,7 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, id string) error 
 		return tx.Webhooks().Delete(id)
 	})
 	if err == nil {
-		s.interrupt(ctx, id)
+		s.interrupt(ctx, id, nil)
 		s.invalidate()
 	}
 	return err
