@@ -305,6 +305,18 @@ func TestTheConsole(t *testing.T) {
 		}
 		one.until("it is opened", "location.pathname.endsWith('/activity')")
 	})
+	t.Run("AnOpenPageIsNoUseOfTheSandbox", func(t *testing.T) {
+		one.t = t
+		for _, tab := range []string{"Terminal", "Processes", "Ports"} {
+			one.presses(tab)
+			time.Sleep(time.Second) // its first look may be a use
+			before := s.lastUsed(t, "shop")
+			time.Sleep(3 * time.Second) // in which it looks once or twice
+			if now := s.lastUsed(t, "shop"); now != before {
+				t.Errorf("%s: the sandbox was used at %s and, though nobody did anything, at %s", tab, before, now)
+			}
+		}
+	})
 	t.Run("ItGoesOnAfterAKillOfTheServer", func(t *testing.T) {
 		one.t = t
 		s.do(t, "exec", "--detach", "--name", "counter", "shop", "--", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo count-$i-; sleep 0.02; done")
@@ -447,4 +459,23 @@ func matches(template, path string) bool {
 		}
 	}
 	return true
+}
+
+// lastUsed returns when a sandbox was used last, by a list, which is no use of it.
+func (s *server) lastUsed(t *testing.T, key string) string {
+	t.Helper()
+	var all []struct {
+		Key          string `json:"key"`
+		LastActivity string `json:"last_activity_at"`
+	}
+	if err := json.Unmarshal([]byte(s.do(t, "ls", "-a", "-o", "json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if one.Key == key {
+			return one.LastActivity
+		}
+	}
+	t.Fatalf("there is no sandbox %s", key)
+	return ""
 }

@@ -48,6 +48,18 @@ export async function call<T>(path: string, o: Call = {}): Promise<T> {
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
+// save has the browser keep what a path answers with as a file. It goes by a blob: no page of the server's opens what came out of a
+// sandbox.
+export async function save(path: string, name: string): Promise<void> {
+  const answer = await fetch("/v1" + path, { cache: "no-store" });
+  if (!answer.ok) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as Partial<Problem>);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
 // seg is a part of a path.
 export const seg = (text: string): string => encodeURIComponent(text);
 

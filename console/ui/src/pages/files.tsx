@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Files of a sandbox: a tree that is read as it opens, and one file beside it.
-import { call, Failure, may, seg } from "../api";
+import { call, Failure, may, save, seg } from "../api";
 import { bytes, oneLine, shown } from "../format";
 import { Action, Dialog, Time, Trouble } from "../parts/parts";
 import { go, query } from "../router";
@@ -79,14 +79,14 @@ const pictures: Record<string, string> = { png: "image/png", jpg: "image/jpeg", 
 
 function File(p: { of: Sandbox; path: string; gone: () => void }): JSX.Element {
   const info = useSignal<FileInfo | null>(null), text = useSignal<string | null>(null), binary = useSignal(false), picture = useSignal(""), failed = useSignal<unknown>(null), deleting = useSignal(false);
-  const address = "/v1/sandboxes/" + p.of.id + "/files/?path=" + seg(p.path);
+  const address = "/sandboxes/" + p.of.id + "/files/?path=" + seg(p.path);
   useEffect(() => {
     let over = false, url = "";
     const read = async (): Promise<void> => {
       try {
         const i = await call<FileInfo>("/sandboxes/" + p.of.id + "/stat?path=" + seg(p.path));
         const kind = pictures[p.path.toLowerCase().split(".").at(-1) ?? ""];
-        const answer = await fetch(address, { cache: "no-store", headers: kind && i.size < 20 << 20 ? {} : { Range: "bytes=0-" + (most - 1) } });
+        const answer = await fetch("/v1" + address, { cache: "no-store", headers: kind && i.size < 20 << 20 ? {} : { Range: "bytes=0-" + (most - 1) } });
         if (!answer.ok && answer.status !== 416) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as object);
         const body = answer.status === 416 ? new ArrayBuffer(0) : await answer.arrayBuffer();
         if (over) return;
@@ -110,21 +110,12 @@ function File(p: { of: Sandbox; path: string; gone: () => void }): JSX.Element {
     };
   }, [p.path]);
   const i = info.value, name = p.path.slice(p.path.lastIndexOf("/") + 1);
-  const save = async (): Promise<void> => {
-    const answer = await fetch(address, { cache: "no-store" });
-    if (!answer.ok) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as object);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await answer.blob());
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  };
   return (
     <section class="output" aria-label="File">
       <h2><code>{oneLine(p.path)}</code></h2>
       {i && <p class="faint">{bytes(i.size)} · {i.mode} · {oneLine(i.owner ?? String(i.uid))}:{oneLine(i.group ?? String(i.gid))} · changed <Time at={i.modified_at} /></p>}
       <div class="buttons">
-        <Action failed={failed} do={save}>Download</Action>
+        <Action failed={failed} do={() => save(address, name)}>Download</Action>
         {may("sandboxes:write") && <button type="button" class="danger" onClick={() => { deleting.value = true; }}>Delete the file…</button>}
       </div>
       <Trouble error={failed.value} />

@@ -5,6 +5,7 @@
 import { call, may, seg } from "../api";
 import { bytes, oneLine, shown } from "../format";
 import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
+import { useEvery } from "../parts/again";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Image, ImageList } from "../wire";
@@ -19,12 +20,8 @@ export function Images(): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    document.title = "Images · sandpit";
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 2000);
-    return () => clearInterval(timer);
-  }, []);
+  useEffect(() => { document.title = "Images · sandpit"; }, []);
+  useEvery(2000, read, []);
   const admin = may("admin");
   return (
     <section>

@@ -6,7 +6,8 @@ import { call, may } from "../api";
 import { oneLine } from "../format";
 import { put } from "../live";
 import { Action, Dialog, Time, Trouble } from "../parts/parts";
-import { useEffect, useSignal } from "../vendor/core";
+import { useEvery } from "../parts/again";
+import { useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { NetworkEntry, NetworkLog, NetworkPolicy, NetworkRequest, NetworkRequestList, Sandbox } from "../wire";
 
@@ -42,11 +43,7 @@ export function Network(p: { of: Sandbox }): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 2000);
-    return () => clearInterval(timer);
-  }, [s.id]);
+  useEvery(2000, read, [s.id]);
   const l = log.value, write = may("sandboxes:write");
   const propose = (policy: NetworkPolicy): void => { next.value = policy; opened.value = true; };
   const rows = (l?.items ?? []).filter((e) => !only.value || !e.allowed);

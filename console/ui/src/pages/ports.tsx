@@ -5,7 +5,8 @@
 import { call, may, seg } from "../api";
 import { exact, oneLine } from "../format";
 import { Action, Time, Trouble } from "../parts/parts";
-import { useEffect, useSignal } from "../vendor/core";
+import { useActivity } from "../parts/again";
+import { useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Port, PortList, PreviewLink, PreviewLinkList, Sandbox } from "../wire";
 
@@ -16,7 +17,7 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
   const write = may("sandboxes:write"), path = "/sandboxes/" + s.id, up = s.status === "running";
   const read = async (): Promise<void> => {
     try {
-      // Asking is no use of a sandbox, but one that is stopped has none.
+      // A sandbox that is stopped has none.
       ports.value = up ? (await call<PortList>(path + "/ports")).items : [];
       if (write) links.value = (await call<PreviewLinkList>(path + "/preview-links")).items;
       failed.value = null;
@@ -24,11 +25,7 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 3000);
-    return () => clearInterval(timer);
-  }, [s.id, up]);
+  useActivity(s.id, read, [up]);
   const make = (port: number) => async (): Promise<void> => {
     await call<PreviewLink>(path + "/preview-links", { method: "POST", body: { port, expires_seconds: life.value } });
     await read();
@@ -36,6 +33,7 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
   return (
     <section aria-label="Ports">
       <Trouble error={failed.value} again={() => void read()} />
+      {up && <button type="button" onClick={() => void read()}>Look again</button>}
       {ports.value?.length === 0 && <div class="empty"><p>{up ? "Nothing listens. A program that serves is listed here as soon as it does:" : "It does not run, so that nothing listens."}</p>{up && <pre>{"sandpit exec --detach " + (s.key ?? s.id) + " -- python3 -m http.server 8000"}</pre>}</div>}
       {ports.value !== null && ports.value.length > 0 && <>
         {write && <label>New links are good for <select value={life.value} onChange={(e) => { life.value = Number(e.currentTarget.value); }}>{lives.map(([n, name]) => <option key={n} value={n}>{name}</option>)}</select></label>}

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Commands that run and ran, with their output.
-import { call, may, seg } from "../api";
+import { call, may, save, seg } from "../api";
 import { Painter } from "../ansi";
 import type { Part } from "../ansi";
 import { bytes, exact, millis, oneLine } from "../format";
 import { Action, Time, Trouble } from "../parts/parts";
+import { useActivity } from "../parts/again";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -32,12 +33,7 @@ export function Processes(p: { of: Sandbox }): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    list.value = null;
-    void read();
-    const timer = setInterval(() => { if (!document.hidden && up) void read(); }, 2000);
-    return () => clearInterval(timer);
-  }, [s.id, up]);
+  useActivity(s.id, read, [up]);
   const show = (id: string | null): void => go("/sandboxes/" + seg(s.id) + "/processes" + (id ? "?process=" + seg(id) : ""), true);
   return (
     <div class="split">
@@ -133,7 +129,7 @@ export function Follow(p: { of: Sandbox; process: string }): JSX.Element {
           <Action failed={failed} do={signalled("SIGINT")}>Interrupt</Action>
           <Action failed={failed} class="danger" do={() => call(path + "/kill", { method: "POST" })}>Kill</Action>
         </>}
-        <button type="button" onClick={() => void save(path, p.process, failed)}>Download</button>
+        <Action failed={failed} do={() => save(path + "/logs", p.process + ".log")}>Download</Action>
       </div>
       <Trouble error={failed.value} />
       {dropped.value > 0 && <p class="faint small">{dropped.value} pieces before these are in the download.</p>}
@@ -147,19 +143,4 @@ export function Follow(p: { of: Sandbox; process: string }): JSX.Element {
       }}><label>Input <input value={input.value} autocomplete="off" onInput={(e) => { input.value = e.currentTarget.value; }} /></label> <button type="submit">Send</button></form>}
     </section>
   );
-}
-
-// save has the browser keep all of the output as a file. It goes by a blob: no page of the server's opens what came out of a sandbox.
-async function save(path: string, name: string, failed: { value: unknown }): Promise<void> {
-  try {
-    const answer = await fetch("/v1" + path + "/logs", { cache: "no-store" });
-    if (!answer.ok) throw new Error("The output cannot be read: " + answer.status);
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(await answer.blob());
-    link.download = name + ".log";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  } catch (e) {
-    failed.value = e;
-  }
 }

@@ -6,6 +6,7 @@ import { call, Failure, may, seg } from "../api";
 import { bytes, exact, megabytes, oneLine, shown, span } from "../format";
 import { put, sandboxes } from "../live";
 import { Action, Dialog, Field, Link, Meter, now, State, Tabs, Time, Trouble } from "../parts/parts";
+import { useEvery } from "../parts/again";
 import { go } from "../router";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
@@ -97,19 +98,13 @@ function Clock(p: { name: string; at: number | null; says: string }): JSX.Elemen
 
 function Overview(p: { of: Sandbox }): JSX.Element {
   const s = p.of, stats = useSignal<SandboxStats | null>(null), failed = useSignal<unknown>(null);
-  useEffect(() => {
-    let ended = false, timer = 0;
-    const read = async (): Promise<void> => {
-      try {
-        if (!document.hidden) stats.value = await call<SandboxStats>("/sandboxes/" + s.id + "/stats");
-        failed.value = null;
-      } catch (e) {
-        if (!(e instanceof Failure && e.status === 0)) failed.value = e;
-      }
-      if (!ended) timer = window.setTimeout(() => void read(), 2000);
-    };
-    void read();
-    return () => { ended = true; clearTimeout(timer); };
+  useEvery(2000, async () => {
+    try {
+      stats.value = await call<SandboxStats>("/sandboxes/" + s.id + "/stats");
+      failed.value = null;
+    } catch (e) {
+      if (!(e instanceof Failure && e.status === 0)) failed.value = e;
+    }
   }, [s.id]);
   const u = stats.value?.now ?? null, last = s.last_activity_at ? Date.parse(s.last_activity_at) : null;
   const running = s.status === "running";

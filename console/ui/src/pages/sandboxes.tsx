@@ -6,6 +6,7 @@ import { call, may, seg } from "../api";
 import { bytes, megabytes, oneLine } from "../format";
 import { known, newest, put } from "../live";
 import { Action, Dialog, Field, Link, State, Time, Trouble } from "../parts/parts";
+import { useEvery } from "../parts/again";
 import { go, query } from "../router";
 import { computed, signal, useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -60,17 +61,12 @@ export function Sandboxes(): JSX.Element {
     place();
     addEventListener("scroll", place, { passive: true });
     addEventListener("resize", place);
-    const read = (): void => {
-      if (!document.hidden) call<StatsList>("/stats").then((l) => { use.value = new Map(l.items.map((i) => [i.id, i])); }, () => {});
-    };
-    read();
-    const timer = setInterval(read, 3000);
     return () => {
-      clearInterval(timer);
       removeEventListener("scroll", place);
       removeEventListener("resize", place);
     };
   }, []);
+  useEvery(3000, () => call<StatsList>("/stats").then((l) => { use.value = new Map(l.items.map((i) => [i.id, i])); }, () => {}), []);
   const all = shownOnes.value;
   const first = Math.min(from.value, Math.max(0, all.length - 1));
   const rows = all.slice(first, first + room.value);

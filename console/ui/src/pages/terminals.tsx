@@ -5,6 +5,7 @@
 import { call, may, seg } from "../api";
 import { oneLine } from "../format";
 import { Action, Trouble } from "../parts/parts";
+import { useActivity } from "../parts/again";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -22,11 +23,7 @@ export function Terminals(p: { of: Sandbox }): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    void load();
-    const timer = setInterval(() => { if (!document.hidden) void load(); }, 3000);
-    return () => clearInterval(timer);
-  }, [s.id, s.status]);
+  useActivity(s.id, load, [s.status]);
   const show = (id: string): void => go("/sandboxes/" + seg(s.id) + "/terminal?terminal=" + seg(id), true);
   const write = may("sandboxes:write");
   const begin = async (user?: string): Promise<void> => {

@@ -6,8 +6,9 @@ import { call, may, seg } from "../api";
 import { bytes, oneLine } from "../format";
 import { put } from "../live";
 import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
+import { useEvery } from "../parts/again";
 import { go } from "../router";
-import { useEffect, useSignal } from "../vendor/core";
+import { useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Diff, Sandbox, SandboxList, Snapshot, SnapshotPage } from "../wire";
 
@@ -27,11 +28,7 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
       failed.value = e;
     }
   };
-  useEffect(() => {
-    void read();
-    const timer = setInterval(() => { if (!document.hidden) void read(); }, 4000);
-    return () => clearInterval(timer);
-  }, [s.id]);
+  useEvery(4000, read, [s.id]);
   const fork = (one: Snapshot) => async (): Promise<void> => {
     const made = await call<SandboxList>(path + "/fork", { method: "POST", body: { from: one.id } });
     for (const f of made.items) put(f);
