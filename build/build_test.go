@@ -290,6 +290,9 @@ func TestStepsReachTheHostsMirrorAndNothingElse(t *testing.T) {
 	if err != nil || res.ExitCode == 0 {
 		t.Errorf("a user's sandbox reached the host's private mirror: %v %s", err, res.Stdout)
 	}
+	if err := h.engine.Delete(t.Context(), who, "mine"); err != nil {
+		t.Error(err)
+	}
 }
 
 // images are those of a server whose default image is another one than the base of builds.

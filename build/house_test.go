@@ -135,6 +135,9 @@ func open(t *testing.T, dir string, change ...func(*engine.Options, *build.Optio
 	ended := make(chan error, 1)
 	go func() { ended <- h.engine.Run(ctx, h.service.Resume) }()
 	h.stop = sync.OnceFunc(func() {
+		if left, err := h.driver.List(context.Background()); err != nil || len(left) > 0 {
+			t.Errorf("left are %d instances, %v", len(left), err)
+		}
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error("Run:", err)
