@@ -107,6 +107,7 @@ func TestTheFirstPageIsSmall(t *testing.T) {
 	}{
 		"the first page": {[]string{"main-*.js.gz", "chunk-*.js.gz", "style-*.css.gz"}, 60 << 10},
 		"the terminal":   {[]string{"vendor-terminal-*.js.gz", "terminal-*.css.gz"}, 130 << 10},
+		"the plots":      {[]string{"vendor-plots-*.js.gz"}, 25 << 10},
 		"all of it":      {[]string{"*"}, 1500 << 10},
 	} {
 		var sum int64

@@ -34,7 +34,7 @@ func main() {
 // an upgrade and not with ours.
 func entries() []api.EntryPoint {
 	var all []api.EntryPoint
-	for _, name := range []string{"main", "vendor/core", "vendor/terminal"} {
+	for _, name := range []string{"main", "vendor/core", "vendor/plots", "vendor/terminal"} {
 		all = append(all, api.EntryPoint{InputPath: "src/" + name + ".ts", OutputPath: strings.ReplaceAll(name, "/", "-")})
 	}
 	return append(all, api.EntryPoint{InputPath: "src/style.css", OutputPath: "style"}, api.EntryPoint{InputPath: "src/terminal.css", OutputPath: "terminal"})
@@ -161,7 +161,7 @@ func pack(content []byte) ([]byte, error) {
 // licences returns those of the packages whose code is bundled.
 func licences(dir string) ([]byte, error) {
 	var b bytes.Buffer
-	packages := []string{"preact", "@preact/signals", "@preact/signals-core", "@xterm/xterm", "@xterm/addon-fit", "@xterm/addon-search"}
+	packages := []string{"preact", "@preact/signals", "@preact/signals-core", "@xterm/xterm", "@xterm/addon-fit", "@xterm/addon-search", "uplot"}
 	slices.Sort(packages)
 	for _, p := range packages {
 		text, err := os.ReadFile(filepath.Join(dir, "node_modules", p, "LICENSE"))

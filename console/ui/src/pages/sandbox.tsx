@@ -7,6 +7,7 @@ import { bytes, exact, megabytes, oneLine, shown, span } from "../format";
 import { put, sandboxes } from "../live";
 import { Action, Dialog, Field, Link, Meter, now, State, Tabs, Time, Trouble } from "../parts/parts";
 import { useEvery } from "../parts/again";
+import { Plots } from "../parts/plots";
 import { go } from "../router";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
@@ -109,7 +110,7 @@ function Overview(p: { of: Sandbox }): JSX.Element {
   const u = stats.value?.now ?? null, last = s.last_activity_at ? Date.parse(s.last_activity_at) : null;
   const running = s.status === "running";
   return (
-    <div class="columns">
+    <><div class="columns">
       <section aria-label="Use">
         <h2>Use</h2>
         <Trouble error={failed.value} />
@@ -144,5 +145,9 @@ function Overview(p: { of: Sandbox }): JSX.Element {
         {s.env_names.length > 0 && <><h2>Variables</h2><p>{s.env_names.map((n) => <><code key={n}>{oneLine(n)}</code> </>)}</p></>}
       </section>
     </div>
+    <section aria-label="Use over time">
+      <h2>Use over time</h2>
+      <Plots key={s.id} stats={stats.value} />
+    </section></>
   );
 }
