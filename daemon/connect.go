@@ -6,12 +6,8 @@ package daemon
 import (
 	_ "embed"
 	"html/template"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"path/filepath"
-	"strings"
 
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
@@ -37,9 +33,8 @@ type connectPage struct {
 type connectProfile struct{ Name, Path string }
 
 type connectClient struct {
-	mcpsetup.Client
-	Link                   template.URL // of a scheme of the client's; made of escaped parts
-	Command, File, Snippet string
+	mcpsetup.Setup
+	Link template.URL // of a scheme of the client's; made of escaped parts
 }
 
 // newConnect returns the handler of the page.
@@ -59,7 +54,7 @@ func newConnect() http.Handler {
 func connectFor(r *http.Request, profile string) connectPage {
 	address := guard.BaseURL(r) + "/mcp"
 	p := connectPage{TokenVar: mcpsetup.TokenVar, Profile: sandpit.Name}
-	s := mcpsetup.Server{Name: mcpsetup.DefaultName, Program: "sandpit", Remote: !atHome(r.Host)}
+	s := mcpsetup.Server{Name: mcpsetup.DefaultName, Program: "sandpit", Remote: !mcpsetup.AtHome(r.Host)}
 	if profile != "" && profile != sandpit.Name {
 		address += "/" + profile
 		p.Profile, s.Profile = profile, profile
@@ -69,27 +64,8 @@ func connectFor(r *http.Request, profile string) connectPage {
 	for _, name := range mcp.Profiles() {
 		p.Profiles = append(p.Profiles, connectProfile{name, connectPath + "?profile=" + url.QueryEscape(name)})
 	}
-	for _, c := range mcpsetup.Clients() {
-		one := s
-		if !c.Refers(one) {
-			one.Token = "TOKEN"
-		}
-		var file string
-		if files := c.Files(mcpsetup.Env{Home: "~", Getenv: func(string) string { return "" }}); len(files) > 0 {
-			file = filepath.ToSlash(files[0])
-		}
-		p.Clients = append(p.Clients, connectClient{
-			Client: c, Link: template.URL(c.Link(one)), Command: c.Command(one), File: file, Snippet: c.Snippet(one),
-		})
+	for _, c := range mcpsetup.Setups(s, "TOKEN", false) {
+		p.Clients = append(p.Clients, connectClient{c, template.URL(c.Link)})
 	}
 	return p
-}
-
-// atHome reports whether a server at host is on the client's machine.
-func atHome(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }

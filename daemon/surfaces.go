@@ -20,12 +20,14 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/access/bearer"
 	"sandpit.dev/access/issuer"
+	"sandpit.dev/access/seen"
 	"sandpit.dev/api/admitted"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/profile/orkestr"
 	"sandpit.dev/api/rest"
+	"sandpit.dev/api/rest/clients"
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/api/service"
 	"sandpit.dev/audit/recorder"
@@ -132,12 +134,13 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)
 	services = p.gates.Wrap(services)
-	api, err := rest.New(rest.Options{Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Sessions: signIns.verbs(), Version: p.version, Memory: p.memory,
+	callers := new(seen.Log)
+	api, err := rest.New(rest.Options{Clients: clients.API{Seen: callers, Profiles: mcp.Profiles()}, Services: services, Tokens: p.tokens, Backups: p.backups, Keys: p.keys, Previews: linkMaker{p.links.ports}, Files: p.links.files, Guard: g, Sessions: signIns.verbs(), Version: p.version, Memory: p.memory,
 		PrivateDocument: !slices.Contains(p.public, publicOpenAPI)})
 	if err != nil {
 		return surfaces{}, err
 	}
-	tools, err := mcp.New(mcp.Options{Services: services, Caller: guard.Caller, Record: p.audit.Answered, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Descriptions: p.mcp.descriptions(), Runs: p.runDefaults, Version: p.version, Memory: p.memory})
+	tools, err := mcp.New(mcp.Options{Seen: callers, Services: services, Caller: guard.Caller, Record: p.audit.Answered, Groups: p.toolGroups, Profile: p.toolProfile, Files: p.links.files, Previews: linkMaker{p.links.ports}, Logger: p.log, Logs: mcp.Logs{Messages: p.switches.mcp.Load, Tools: p.switches.tools.Load}, Descriptions: p.mcp.descriptions(), Runs: p.runDefaults, Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

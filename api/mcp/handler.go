@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"sandpit.dev/access"
+	"sandpit.dev/access/seen"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/mcp/profile/sandpit"
 	"sandpit.dev/api/mcp/toolset"
@@ -62,6 +63,8 @@ type Options struct {
 	// Memory bounds what requests and their answers hold; nil: a budget of its own.
 	Memory *budget.Budget
 	Extend Extension
+	// Seen remembers who calls; nil: nobody does.
+	Seen *seen.Log
 }
 
 // defaultAskWait is less than what clients wait for an answer.
@@ -82,6 +85,7 @@ type Handler struct {
 	record    func(context.Context, *audit.Operation, audit.Answer)
 	log       *slog.Logger
 	logs      Logs
+	seen      *seen.Log
 	groups    []string
 	keepAlive time.Duration
 	askWait   time.Duration
@@ -109,7 +113,7 @@ func New(o Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		services: o.Services, caller: o.Caller, record: o.Record, log: o.Logger, logs: o.Logs, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
+		services: o.Services, caller: o.Caller, record: o.Record, log: o.Logger, logs: o.Logs, seen: o.Seen, groups: toolset.SwitchedOn(o.Groups), keepAlive: o.KeepAlive, profile: o.Profile,
 		files: o.Files, previews: o.Previews, extend: o.Extend,
 	}
 	if h.log == nil {

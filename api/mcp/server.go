@@ -66,7 +66,7 @@ func (h *Handler) server(p toolset.Profile, version string, write bool) *mcp.Ser
 	if len(grouped) > 0 {
 		s.AddReceivingMiddleware(narrowTools(h, grouped))
 	}
-	s.AddReceivingMiddleware(h.logged, traced)
+	s.AddReceivingMiddleware(h.logged, traced, h.noticed(p.Name))
 	if p.Serve != nil {
 		p.Serve(s)
 	}

@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/admin"
+	"sandpit.dev/api/rest/clients"
 	"sandpit.dev/api/rest/idempotency"
 	"sandpit.dev/api/rest/sessions"
 	"sandpit.dev/api/rest/tokens"
@@ -28,6 +29,8 @@ type Options struct {
 	Guard    *guard.Guard     // required
 	// Sessions signs people in who use a browser; nil: nobody signs in.
 	Sessions sessions.Sessions
+	// Clients is what programs that speak MCP are told, and which have called.
+	Clients clients.API
 	// Keys are the idempotency keys of requests, whose store Engine and Tokens work on; nil:
 	// no operation takes one.
 	Keys *keyed.Keys
@@ -63,6 +66,7 @@ type API struct {
 	service.Services
 	tokens   tokens.Tokens
 	sessions *sessions.API
+	clients  clients.API
 	previews Previews
 	backups  admin.Backups
 	links    *filelink.Links
@@ -78,7 +82,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "rest.New needs all services, tokens and a guard")
 	}
 	a := &API{
-		Services: o.Services, tokens: o.Tokens, sessions: &sessions.API{Sessions: o.Sessions, Guard: o.Guard}, previews: o.Previews, backups: o.Backups, links: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
+		Services: o.Services, tokens: o.Tokens, sessions: &sessions.API{Sessions: o.Sessions, Guard: o.Guard}, clients: o.Clients, previews: o.Previews, backups: o.Backups, links: o.Files, private: o.PrivateDocument, maxFile: o.MaxFile,
 	}
 	if a.maxFile <= 0 {
 		a.maxFile = guard.DefaultMaxBody

@@ -29,6 +29,7 @@ func (a *API) operations() []httpapi.Operation {
 		a.filesAPI().Operations(),
 		a.tokensAPI().Operations(),
 		a.sessions.Operations(),
+		a.clients.Operations(),
 		a.previewLinkOperations(),
 		(&images.API{Images: a.Images, Keeper: a.Keeper, Dockerfiles: a.Dockerfiles, MaxFile: a.maxFile}).Operations(),
 		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),

@@ -64,7 +64,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	one.presses("New terminal")
 	one.until("the terminal is there", "document.querySelector('.xterm-rows')")
 	look("a terminal")
-	for _, c := range []struct{ page, has string }{{"images", "the default"}, {"access", "Signed in"}, {"audit", "signIn"}, {"nowhere", "There is no such page"}, {"sandboxes/none", "none"}} {
+	for _, c := range []struct{ page, has string }{{"images", "the default"}, {"access", "Signed in"}, {"audit", "signIn"}, {"connect", "Nobody yet"}, {"connect?client=claude-code", "Make the token"}, {"nowhere", "There is no such page"}, {"sandboxes/none", "none"}} {
 		if err := browser.Visit(one.tab, s.url+"/console/"+c.page); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import { Failure } from "./api";
 import { Link, now, Trouble } from "./parts/parts";
 import { Access } from "./pages/access";
 import { Audit } from "./pages/audit";
+import { Connect } from "./pages/connect";
 import { Images } from "./pages/images";
 import { openPalette, Palette } from "./parts/palette";
 import { SandboxPage } from "./pages/sandbox";
@@ -35,15 +36,36 @@ function Away(): JSX.Element | null {
   return <p class="away" role="status">The server has not answered for {span(Math.max(1, since))}. What you see is as it was then; this page goes on by itself.</p>;
 }
 
-// pages are those that the header leads to, and the scope that each needs.
-const pages: [string, string, string][] = [["/sandboxes", "Sandboxes", ""], ["/images", "Images", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"]];
+// groups are the pages that the header leads to, by what they are about, and the scope that each needs.
+const groups: [string, [string, string, string][]][] = [
+  ["Sandboxes", [["/sandboxes", "Sandboxes", ""]]],
+  ["What sandboxes are made of", [["/images", "Images", ""]]],
+  ["The server", [["/connect", "Connect", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"]]],
+];
+
+// menu says whether the pages are shown where there is little room.
+const menu = signal(false);
+
+function Pages(): JSX.Element {
+  return (
+    <nav id="pages" aria-label="Pages" class={menu.value ? "open" : ""} onClick={() => { menu.value = false; }}>
+      {groups.map(([name, pages]) => (
+        <div key={name} role="group" aria-label={name}>
+          <span class="group" aria-hidden="true">{name}</span>
+          {pages.filter(([, , scope]) => scope === "" || may(scope)).map(([to, title]) => <Link key={to} to={to} current={path.value === to || path.value.startsWith(to + "/")}>{title}</Link>)}
+        </div>
+      ))}
+    </nav>
+  );
+}
 
 function Header(): JSX.Element {
   return (
     <header class="top">
       <a class="skip" href="#content">Skip to the page</a>
       <Link to="/sandboxes" class="brand">sandpit</Link>
-      <nav aria-label="Pages">{pages.filter(([, , scope]) => scope === "" || may(scope)).map(([to, name]) => <Link key={to} to={to} current={path.value.startsWith(to)}>{name}</Link>)}</nav>
+      <button type="button" class="menu" aria-expanded={menu.value} aria-controls="pages" onClick={() => { menu.value = !menu.value; }}>Menu</button>
+      <Pages />
       <span class="who">
         <button type="button" onClick={openPalette}>Go to… <kbd>Ctrl K</kbd></button>
         <span class="faint">{who.value!.name} · {who.value!.project}{may("sandboxes:write") ? "" : " · may only read"}</span>
@@ -62,6 +84,7 @@ function Page(): JSX.Element {
   if (first === "images") return <Images />;
   if (first === "access") return <Access />;
   if (first === "audit") return <Audit />;
+  if (first === "connect") return <Connect />;
   if (first === "sandboxes" || first === undefined) return <Sandboxes />;
   return <section><h1>There is no such page</h1><p><Link to="/sandboxes">Sandboxes</Link> are here.</p></section>;
 }

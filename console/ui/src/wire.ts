@@ -185,6 +185,26 @@ export interface ChangeFile {
   replace_attributes?: boolean;
 }
 
+export interface ClientSetup {
+  command: string;
+  file: string;
+  id: string;
+  language: string;
+  link: string;
+  note: string;
+  snippet: string;
+  title: string;
+  token: string;
+}
+
+export interface ClientSetupList {
+  items: ClientSetup[];
+  placeholder: string;
+  profiles: string[];
+  token_variable: string;
+  url: string;
+}
+
 export interface CodeError {
   name: string;
   traceback: string[];
@@ -1908,6 +1928,30 @@ export interface Secret {
 
 export interface SecretList {
   items: Secret[];
+}
+
+export interface SeenClient {
+  actor: string;
+  calls: number;
+  first_seen_at: string;
+  last_method: string;
+  last_seen_at: string;
+  last_tool: string;
+  listed: number;
+  listed_at: null | string;
+  messages: number;
+  name: string;
+  profile: string;
+  project: string;
+  protocol: string;
+  sandbox_id: null | string;
+  title: string;
+  token_id: null | string;
+  version: string;
+}
+
+export interface SeenClientList {
+  items: SeenClient[];
 }
 
 export interface Session {

@@ -71,7 +71,7 @@ Clients that can open a URL need none of this: see sandpit mcp config.`,
 			},
 		}, *verbose))
 	}
-	c.AddCommand(newConfig(a))
+	c.AddCommand(newConfig(a), newClients(a))
 	return c
 }
 

@@ -31,7 +31,7 @@ function choices(): Choice[] {
   }
   out.push(to("Sandboxes", "/sandboxes"));
   if (may("sandboxes:write")) out.push(to("Create a sandbox", "/sandboxes?create"));
-  out.push(to("Images", "/images"), to("Access: tokens and sessions", "/access"));
+  out.push(to("Connect a client", "/connect"), to("Images", "/images"), to("Access: tokens and sessions", "/access"));
   if (may("admin")) out.push(to("Audit", "/audit"));
   out.push({ name: "Keys", do: () => { helps.value = true; } }, { name: "Sign out", do: () => void signOut() });
   for (const s of newest.value) out.push(to("Sandbox " + oneLine(s.key ?? s.id) + (s.key ? " " + s.id : ""), "/sandboxes/" + s.id));
