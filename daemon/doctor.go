@@ -20,17 +20,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/agent/embedded"
+	"sandpit.dev/doctor"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 )
 
 // CheckStatus is the severity of a [Check].
-type CheckStatus string
+type CheckStatus = doctor.Status
 
+// See [doctor.Status].
 const (
-	Passed CheckStatus = "ok"
-	Warned CheckStatus = "warning" // sandboxes run, and something is worse than it could be
-	Failed CheckStatus = "failed"  // no sandbox can run
+	Passed = doctor.Passed
+	Warned = doctor.Warned
+	Failed = doctor.Failed
 )
 
 // Check is the result of one check.
@@ -53,30 +55,9 @@ const (
 // runtime in a temporary directory beside the data directory, which makes and removes a store of
 // layers and cgroups; if a server runs, ask the server instead. It needs no server and never
 // fails: what it cannot find out is a check of its own.
-func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
-	checks := []Check{checkKernel(), checkAgent()}
-	if cfg.Runtimes.host() != nil {
-		systems := hostFileSystems()
-		checks = []Check{
-			checkUser(), checkKernel(), checkAgent(), checkNamespaces(), checkCgroups(), systems.checkOverlay(), systems.checkBtrfs("/dev/loop-control"),
-			checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap"),
-		}
-	}
-	checks = append(checks, checkDisk("data", cfg.Data), checkDisk("images", cfg.Images.Dir), checkFiles())
-	if cfg.Runtimes.host() != nil {
-		checks = append(checks, checkPids(), checkDumps("/proc/sys/fs/suid_dumpable"))
-	}
-	if len(cfg.Network.CAFiles) > 0 {
-		checks = append(checks, checkAuthorities(cfg.Network.CAFiles, time.Now()))
-	}
-	if cfg.TLS.on() {
-		checks = append(checks, cfg.TLS.checkTLS(cfg.Domain, time.Now()))
-	}
-	if cfg.Domain != "" {
-		checks = append(checks, checkNames(ctx, cfg.Domain, net.DefaultResolver, ownAddresses()))
-	}
-	if cfg.Network.Elicit {
-		checks = append(checks, cfg.Network.checkElicit())
+func Doctor(ctx context.Context, cfg Config, probe bool) (checks []Check) {
+	for _, l := range cfg.hostLooks() {
+		checks = append(checks, l.do(ctx))
 	}
 	for _, k := range cfg.Runtimes.wanted() {
 		if _, host := k.(runtime.HostKind); probe && (!host || os.Geteuid() == 0) {
@@ -84,6 +65,46 @@ func Doctor(ctx context.Context, cfg Config, probe bool) []Check {
 		}
 	}
 	return checks
+}
+
+// look is one check that has not been made yet.
+type look struct {
+	name string
+	do   func(context.Context) Check
+}
+
+// hostLooks are the checks of the host.
+func (c *Config) hostLooks() []look {
+	simply := func(name string, do func() Check) look {
+		return look{name, func(context.Context) Check { return do() }}
+	}
+	looks := []look{simply("kernel", checkKernel), simply("agent", checkAgent)}
+	if c.Runtimes.host() != nil {
+		systems := hostFileSystems()
+		looks = []look{
+			simply("root", checkUser), simply("kernel", checkKernel), simply("agent", checkAgent), simply("namespaces", checkNamespaces), simply("cgroups", checkCgroups),
+			simply("overlay", systems.checkOverlay), simply("btrfs", func() Check { return systems.checkBtrfs("/dev/loop-control") }),
+			simply("mmdebstrap", func() Check { return checkProgram("mmdebstrap", "builds the images", "apt-get install mmdebstrap") }),
+		}
+	}
+	looks = append(looks, simply("disk/data", func() Check { return checkDisk("data", c.Data) }), simply("disk/images", func() Check { return checkDisk("images", c.Images.Dir) }),
+		simply("open files", checkFiles))
+	if c.Runtimes.host() != nil {
+		looks = append(looks, simply("processes", checkPids), simply("core dumps", func() Check { return checkDumps("/proc/sys/fs/suid_dumpable") }))
+	}
+	if len(c.Network.CAFiles) > 0 {
+		looks = append(looks, simply("authorities", func() Check { return checkAuthorities(c.Network.CAFiles, time.Now()) }))
+	}
+	if c.TLS.on() {
+		looks = append(looks, simply("tls", func() Check { return c.TLS.checkTLS(c.Domain, time.Now()) }))
+	}
+	if c.Domain != "" {
+		looks = append(looks, look{"domain", func(ctx context.Context) Check { return checkNames(ctx, c.Domain, net.DefaultResolver, ownAddresses()) }})
+	}
+	if c.Network.Elicit {
+		looks = append(looks, simply("elicitation", c.Network.checkElicit))
+	}
+	return looks
 }
 
 func ok(name, format string, args ...any) Check {

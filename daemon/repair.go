@@ -71,7 +71,7 @@ func (r *repair) data(ctx context.Context, cfg Config) {
 			r.directory("data/"+d.Name, d.Path)
 		}
 	}
-	for _, name := range []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, AuditKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"} {
+	for _, name := range secretFiles() {
 		r.secret("data/"+name, filepath.Join(cfg.Data, name))
 	}
 	r.records(ctx, filepath.Join(cfg.Data, dbFile))
@@ -113,6 +113,11 @@ func (r *repair) runtime(k runtime.Kind, found []runtime.Finding, err error) {
 	if err != nil {
 		r.checks = append(r.checks, refused(k.Name(), Failed, err))
 	}
+}
+
+// secretFiles are the files of a data directory that are for its owner alone.
+func secretFiles() []string {
+	return []string{SecretsKeyFile, AdminTokenFile, PreviewKeyFile, AuditKeyFile, IdentityFile, dbFile, dbFile + "-wal", dbFile + "-shm"}
 }
 
 // repair collects the findings.

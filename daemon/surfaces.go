@@ -33,6 +33,7 @@ import (
 	"sandpit.dev/audit/recorder"
 	"sandpit.dev/code"
 	"sandpit.dev/console"
+	"sandpit.dev/doctor"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/files"
 	"sandpit.dev/engine/fleet"
@@ -83,6 +84,7 @@ type surfaceParts struct {
 	usage          *usage.Recorder
 	audit          *recorder.Recorder
 	stats          *meter.Service
+	doctor         *doctor.Service
 	events         *events.Log
 	webhooks       *webhooks.Service
 	tracer         *trace.Tracer
@@ -130,7 +132,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	services.Usage, services.Stats, services.Audit, services.Events, services.Webhooks = p.usage, p.stats, p.audit, p.events, p.webhooks
-	services.Fleet = fleet.New(p.engine)
+	services.Fleet, services.Doctor = fleet.New(p.engine), p.doctor
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)
 	services = p.gates.Wrap(services)

@@ -39,6 +39,7 @@ type Services struct {
 	Usage       Usage         // nil: nobody adds up what is used
 	Audit       Audit         // nil: there is no audit log
 	Stats       Stats         // nil: nobody reads what is in use
+	Doctor      Doctor        // nil: nobody checks the host
 	Tokens      SandboxTokens // nil: single sandboxes have no tokens
 	Events      Events        // nil: nobody keeps events
 	Webhooks    Webhooks      // nil: there are none

@@ -22,7 +22,7 @@ import (
 
 // local are the commands that use no operation, or none of their own.
 var local = []string{
-	"bench", "completion", "connect", "doctor", "down", "help", "login", "logout", "mcp", "mcp config", "restore", "serve", "server ls",
+	"bench", "completion", "connect", "down", "help", "login", "logout", "mcp", "mcp config", "restore", "serve", "server ls",
 	"server rm", "server use", "skill export", "tls init", "up", "version",
 }
 

@@ -99,7 +99,7 @@ func TestTheFlagServer(t *testing.T) {
 		}
 	}
 	// Who names a server that a command cannot have is told, and nothing is done to another.
-	for _, line := range []string{"up", "serve", "down", "doctor", "restore x", "login https://x.example", "connect https://x.example", "server ls", "server use box"} {
+	for _, line := range []string{"up", "serve", "down", "doctor --repair", "restore x", "login https://x.example", "connect https://x.example", "server ls", "server use box"} {
 		a := withServers(t, "", nil)
 		root := newRoot(a)
 		root.SetArgs(append([]string{"--server", "box"}, strings.Fields(line)...))

@@ -605,6 +605,15 @@ export interface DiffChange {
   size_bytes: number;
 }
 
+export interface DoctorReport {
+  failures: number;
+  items: Finding[];
+  status: string;
+  time: string;
+  took_ms: number;
+  warnings: number;
+}
+
 export interface Event {
   actor: string;
   at: string;
@@ -807,6 +816,13 @@ export interface FilesReplaced {
   failed: number;
   files: FileReplaced[];
   replacements: number;
+}
+
+export interface Finding {
+  detail: string;
+  name: string;
+  remedy?: string;
+  status: string;
 }
 
 export interface ForkSandbox {

@@ -28,7 +28,7 @@ func TakesServer(a *app.App, c *cobra.Command) error {
 		top = top.Parent()
 	}
 	switch top.Name() {
-	case "serve", "up", "down", "restore", "doctor", "tls":
+	case "serve", "up", "down", "restore", "tls":
 		return exit.Misuse(c, "sandpit %s is for this machine alone: it takes no --server", top.Name())
 	case "connect", "login":
 		return exit.Misuse(c, "the server of sandpit %s is its argument: %s", top.Name(), c.UseLine())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/cmd/sandpit/internal/app"
 	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/output"
@@ -31,10 +32,16 @@ func NewDoctor(a *app.App) *cobra.Command {
 asked too, else the runtime is tried out in a temporary directory beside the data directory, as root.
 The exit status is 1 if sandboxes cannot run here.
 
+With --server the server of that name, or at that URL, is asked instead what it finds of itself and of its own host
+(local: this machine's); nothing of this host is looked at. That takes the server's own administrator's token.
+
 With --repair it looks for what is wrong with the data directory and with what its last server left on
 the host, and mends it: processes, cgroups, sockets and loop devices that no server could find again,
 sandboxes that run though the records say that they do not, and files that others could write. It touches nothing of anybody else's, no disk and no record. The exit
 status is then 1 if something is left to mend.`,
+		Example: `  sandpit doctor
+  sandpit doctor --server local
+  sandpit doctor --server https://sandpit.example.org -o json`,
 		Args: app.Takes(0, 0),
 	}
 	data := c.Flags().String("data", "", "the data directory to look at")
@@ -42,6 +49,12 @@ status is then 1 if something is left to mend.`,
 	repair := c.Flags().Bool("repair", false, "mend what is wrong with the data directory; the server has to be down")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if a.Server != "" {
+			if *data != "" || *config != "" || *repair {
+				return exit.Misuse(c, "the flags --data, --config and --repair of sandpit doctor are for this machine: a server that is asked takes none of them")
+			}
+			return doctorOf(c.Context(), a, *out)
+		}
 		cfg := daemon.DefaultConfig()
 		file := cmp.Or(*config, a.Getenv("SANDPIT_CONFIG"))
 		if file != "" {
@@ -87,14 +100,7 @@ status is then 1 if something is left to mend.`,
 		for _, k := range checks {
 			bad = bad || k.Status == daemon.Failed || *repair && k.Status != daemon.Passed
 			if !out.IsData() {
-				mark := map[daemon.CheckStatus]string{daemon.Passed: "✓", daemon.Warned: "!", daemon.Failed: "✗"}[k.Status]
-				fmt.Fprintf(a.Stdout, "%s %-18s %s\n", mark, output.Printable(k.Name), output.Printable(k.Detail))
-				if k.Done != "" {
-					fmt.Fprintf(a.Stdout, "  %-18s ⇒ %s\n", "", output.Printable(k.Done))
-				}
-				if k.Remedy != "" {
-					fmt.Fprintf(a.Stdout, "  %-18s → %s\n", "", output.Printable(k.Remedy))
-				}
+				printFinding(a, v1.Finding{Name: k.Name, Status: string(k.Status), Detail: k.Detail, Remedy: k.Remedy}, k.Done)
 			}
 		}
 		if bad {

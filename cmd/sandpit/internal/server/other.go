@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"sandpit.dev/cmd/sandpit/internal/app"
+	"sandpit.dev/cmd/sandpit/internal/output"
 	"sandpit.dev/cmd/sandpit/internal/place"
 	"sandpit.dev/fault"
 )
@@ -59,9 +60,19 @@ func NewRestore(*app.App) *cobra.Command {
 	return needsLinux("restore", "Make a data directory of a backup", "it makes a server's data directory", elsewhere)
 }
 
-// NewDoctor returns the command that would look at the host.
-func NewDoctor(*app.App) *cobra.Command {
-	return needsLinux("doctor", "Say what this host can and cannot do, and how to mend it", "it looks at the host that the sandboxes run on", elsewhere)
+// NewDoctor returns the command that would look at the host; a server is asked by --server.
+func NewDoctor(a *app.App) *cobra.Command {
+	c := needsLinux("doctor", "Say what this host can and cannot do, and how to mend it", "it looks at the host that the sandboxes run on",
+		"ask a server what it finds of its own host, with: sandpit doctor --server NAME")
+	out := output.FormatFlag(c)
+	refuse := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if a.Server == "" {
+			return refuse(c, args)
+		}
+		return doctorOf(c.Context(), a, *out)
+	}
+	return c
 }
 
 // NewBench returns the command that would measure a server.
