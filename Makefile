@@ -21,7 +21,7 @@ CLIENTS := darwin/arm64 windows/amd64
 # What knows of the processor, and is built for another one, too.
 PROCESSOR := ./linux/... ./runtime/... ./agent/... ./bench/... ./cmd/sandpit-agent
 
-.PHONY: help build console console-check image bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
+.PHONY: help build console console-check pictures pictures-accepted image bin/sandpit-bench agent up down test peers test-fast lint bench soak kernels setup clean
 
 help: ## Print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -65,6 +65,19 @@ console: ## Build the console's scripts and styles anew, from the packages that 
 
 console-check: console # What is committed is what the sources make, byte by byte.
 	@out=$$(git status --porcelain -- console); if [ -n "$$out" ]; then echo "the console is not what its sources make; commit what make console writes:"; echo "$$out"; exit 1; fi
+
+PICTURES := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sandpit-pictures
+
+console/ui/node_modules:
+	cd console/ui && npm ci --ignore-scripts --silent
+
+pictures: agent console/ui/node_modules ## Picture each page of the console, beside the last accepted ones
+	rm -rf $(PICTURES)/now && mkdir -p $(PICTURES)
+	SANDPIT_TEST_PICTURES=$(PICTURES) $(GO) test ./test/browser -count=1 -timeout 20m -run '^TestTheConsoleIsForEverybody$$' -v | grep -vE '^=== '
+	@echo "look at $(PICTURES)/index.html; make pictures-accepted takes them as they are"
+
+pictures-accepted:
+	rm -rf $(PICTURES)/accepted && cp -R $(PICTURES)/now $(PICTURES)/accepted
 
 lint: console-check ## Format, vet and staticcheck
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt these files:"; echo "$$out"; exit 1; fi

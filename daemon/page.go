@@ -13,7 +13,7 @@ import (
 	"sandpit.dev/api/guard"
 )
 
-const pageStyle = "body{font:16px/1.5 system-ui,sans-serif;max-width:48em;margin:3em auto;padding:0 1em;color:#222;background:#fff}" +
+const pageStyle = "body{font:16px/1.5 system-ui,sans-serif;max-width:48em;margin:3em auto;padding:0 1em;color:#222;background:#fff;overflow-wrap:anywhere}" +
 	"h1{font-size:1.4em}h2{font-size:1.1em;margin:2em 0 .4em}pre{overflow-x:auto;padding:.8em;background:#f3f3f3;user-select:all}" +
 	"code,pre{font:14px/1.45 ui-monospace,monospace}p{margin:.5em 0}p.note{color:#666}a{color:#0645ad}" +
 	"@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}pre{background:#242424}p.note{color:#999}a{color:#8ab4f8}}"

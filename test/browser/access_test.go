@@ -29,6 +29,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	s := serve(t, "")
 	one := visit(t, p, s.url+"/console/")
 	one.reads("Sign in")
+	gallery := newGallery(t)
 	look := func(name string) {
 		t.Helper()
 		for _, theme := range []string{"light", "dark"} {
@@ -37,7 +38,9 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 			for _, v := range await[[]string](t, one.tab, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`) {
 				t.Errorf("%s, %s: %s", name, theme, v)
 			}
+			gallery.add(t, one.tab, name, theme)
 		}
+		one.fits(name)
 	}
 	look("signing in")
 	one.fills("Token", s.token)
@@ -45,32 +48,24 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	one.reads("There are no sandboxes yet")
 	one.take() // nobody was signed in at first
 	look("no sandboxes")
-	s.do(t, "create", "--name", "shop", "--label", "team=data", "--env", "A=1")
-	s.do(t, "exec", "shop", "--", "sh", "-c", "echo out; echo err >&2; echo x > made.txt")
-	s.do(t, "snapshot", "create", "shop", "--name", "one")
-	s.do(t, "exec", "--detach", "shop", "--", "python3", "-m", "http.server", "8000")
+	furnish(t, s)
 	one.reads("shop")
-	look("sandboxes")
-	for _, c := range []struct{ tab, has string }{
-		{"", "Use"}, {"/terminal", "No terminal is open"}, {"/files", "made.txt"}, {"/processes", "sh -c"}, {"/activity", "1 file changed"}, {"/time", "one"}, {"/network", "Policy"}, {"/ports", "8000"},
-	} {
-		if err := browser.Visit(one.tab, s.url+"/console/sandboxes/shop"+c.tab); err != nil {
+	for _, c := range consolePages() {
+		if err := browser.Visit(one.tab, s.url+"/console"+c.path); err != nil {
 			t.Fatal(err)
 		}
 		one.reads(c.has)
-		look("shop" + c.tab)
+		look(c.path)
 	}
-	one.presses("Terminal")
+	if err := browser.Visit(one.tab, s.url+"/console/sandboxes/shop/terminal"); err != nil {
+		t.Fatal(err)
+	}
 	one.presses("New terminal")
-	one.until("the terminal is there", "document.querySelector('.xterm-rows')")
+	one.until("the terminal is there", "document.querySelector('.xterm-rows')?.innerText.includes('$')")
 	look("a terminal")
-	for _, c := range []struct{ page, has string }{{"images", "the default"}, {"access", "Signed in"}, {"audit", "signIn"}, {"connect", "Nobody yet"}, {"connect?client=claude-code", "Make the token"}, {"nowhere", "There is no such page"}, {"sandboxes/none", "none"}} {
-		if err := browser.Visit(one.tab, s.url+"/console/"+c.page); err != nil {
-			t.Fatal(err)
-		}
-		one.reads(c.has)
-		look(c.page)
-	}
+	one.presses("Processes")
+	one.until("a command's output is shown", "document.querySelector('.log')?.innerText.includes('err') || ([...document.querySelectorAll('table.list button')].filter(b => b.innerText.includes('made.txt') && b.ariaExpanded !== 'true').forEach(b => b.click()), false)")
+	look("output")
 	if err := browser.Visit(one.tab, s.url+"/connect"); err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +75,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	}
 	one.presses("Create a sandbox")
 	look("the form")
+	gallery.close(t)
 	if got := one.take(); len(got) > 1 { // the sandbox that there is not
 		t.Errorf("the browser says %s", fmt.Sprint(got))
 	}

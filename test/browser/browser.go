@@ -5,14 +5,19 @@ package browser
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // startBound is how long the browser may take to say where it listens: far more than it does.
@@ -80,6 +85,42 @@ func Type(tab context.Context, text string) error {
 		}
 	}
 	return nil
+}
+
+// Press presses keys that are no text, such as "Tab", "Shift+Tab", "Control+k" or "Control+Shift+Escape".
+func Press(tab context.Context, keys string) error {
+	names := strings.Split(keys, "+")
+	var modifiers chromedp.Modifier
+	for _, name := range names[:len(names)-1] {
+		m, ok := map[string]chromedp.Modifier{"Alt": chromedp.ModifierAlt, "Control": chromedp.ModifierCtrl, "Meta": chromedp.ModifierMeta, "Shift": chromedp.ModifierShift}[name]
+		if !ok {
+			return fmt.Errorf("%q is no modifier: Alt, Control, Meta or Shift is", name)
+		}
+		modifiers |= m
+	}
+	last := names[len(names)-1]
+	for key, code := range map[string]string{
+		"Tab": kb.Tab, "Enter": kb.Enter, "Escape": kb.Escape, "Backspace": kb.Backspace, "Delete": kb.Delete, "Space": " ", "Home": kb.Home, "End": kb.End,
+		"ArrowDown": kb.ArrowDown, "ArrowUp": kb.ArrowUp, "ArrowLeft": kb.ArrowLeft, "ArrowRight": kb.ArrowRight, "PageDown": kb.PageDown, "PageUp": kb.PageUp,
+	} {
+		if key == last {
+			return chromedp.Do(tab, chromedp.KeyEvent(code, chromedp.KeyModifiers(modifiers)))
+		}
+	}
+	if utf8.RuneCountInString(last) != 1 {
+		return fmt.Errorf("%q is no key", last)
+	}
+	return chromedp.Do(tab, chromedp.KeyEvent(last, chromedp.KeyModifiers(modifiers)))
+}
+
+// Size has a tab be so many pixels wide and high; 0 and 0: as it was.
+func Size(tab context.Context, width, height int) error {
+	if width == 0 && height == 0 {
+		_, err := chromedp.Call(tab, emulation.ClearDeviceMetricsOverride, cdp.Empty{})
+		return err
+	}
+	_, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: int64(width), Height: int64(height), DeviceScaleFactor: 1})
+	return err
 }
 
 // Picture returns what a tab shows, as PNG.

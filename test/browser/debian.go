@@ -134,8 +134,15 @@ var unreachable = regexp.MustCompile(`Could not resolve[^\n]*|Could not connect[
 // fonts is fontconfig's configuration of a root. What the host has already was not unpacked.
 func fonts(root string) string {
 	return "<?xml version=\"1.0\"?>\n<fontconfig><dir>" + filepath.Join(root, "usr/share/fonts") + "</dir><dir>/usr/share/fonts</dir><cachedir>" + filepath.Join(root, "fonts.cache") + "</cachedir>" +
-		"<alias><family>system-ui</family><prefer><family>DejaVu Sans</family></prefer></alias><alias><family>sans-serif</family><prefer><family>DejaVu Sans</family></prefer></alias>" +
-		"<alias><family>ui-monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias><alias><family>monospace</family><prefer><family>DejaVu Sans Mono</family></prefer></alias></fontconfig>\n"
+		family("sans-serif", "DejaVu Sans") + family("Arial", "DejaVu Sans") +
+		family("ui-monospace", "DejaVu Sans Mono") + family("monospace", "DejaVu Sans Mono") +
+		// What no other is named for, as of system-ui, which this browser without a window has no setting for.
+		"<match><edit name=\"family\" mode=\"append\" binding=\"strong\"><string>DejaVu Sans</string></edit></match></fontconfig>\n"
+}
+
+// family has one be another: by assignment, since of a mere preference the browser takes what it likes.
+func family(name, is string) string {
+	return "<match><test name=\"family\"><string>" + name + "</string></test><edit name=\"family\" mode=\"assign\" binding=\"strong\"><string>" + is + "</string></edit></match>"
 }
 
 // writeFonts writes fontconfig's configuration into what is, or will be, the program's root: an earlier build of the tests may

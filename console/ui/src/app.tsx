@@ -11,6 +11,7 @@ import { Access } from "./pages/access";
 import { Audit } from "./pages/audit";
 import { Connect } from "./pages/connect";
 import { Images } from "./pages/images";
+import { nameColumns } from "./parts/narrow";
 import { openPalette, Palette } from "./parts/palette";
 import { SandboxPage } from "./pages/sandbox";
 import { Sandboxes } from "./pages/sandboxes";
@@ -118,5 +119,6 @@ export function start(): void {
   if (path.value === "/" && location.pathname !== base + "/") go("/", true);
   render(<App />, document.getElementById("app")!);
   follow();
+  nameColumns();
   void begin();
 }

@@ -33,10 +33,12 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
   return (
     <section aria-label="Ports">
       <Trouble error={failed.value} again={() => void read()} />
-      {up && <button type="button" onClick={() => void read()}>Look again</button>}
+      <div class="buttons">
+        {up && <button type="button" onClick={() => void read()}>Look again</button>}
+        {write && (ports.value ?? []).length > 0 && <label>New links are good for <select value={life.value} onChange={(e) => { life.value = Number(e.currentTarget.value); }}>{lives.map(([n, name]) => <option key={n} value={n}>{name}</option>)}</select></label>}
+      </div>
       {ports.value?.length === 0 && <div class="empty"><p>{up ? "Nothing listens. A program that serves is listed here as soon as it does:" : "It does not run, so that nothing listens."}</p>{up && <pre>{"sandpit exec --detach " + (s.key ?? s.id) + " -- python3 -m http.server 8000"}</pre>}</div>}
       {ports.value !== null && ports.value.length > 0 && <>
-        {write && <label>New links are good for <select value={life.value} onChange={(e) => { life.value = Number(e.currentTarget.value); }}>{lives.map(([n, name]) => <option key={n} value={n}>{name}</option>)}</select></label>}
         <table class="list">
           <thead><tr><th>Port</th><th>Address</th><th>Program</th><th>User</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{ports.value.map((one) => (

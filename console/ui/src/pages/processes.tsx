@@ -47,7 +47,7 @@ export function Processes(p: { of: Sandbox }): JSX.Element {
               <td><button type="button" class="plain" aria-expanded={one.process_id === open} onClick={() => show(one.process_id === open ? null : one.process_id)}><code>{commandOf(one) || "–"}</code></button></td>
               <td><span class={one.status === "running" ? "good" : one.exit_code === 0 ? "" : "bad"}>{ended(one)}</span></td>
               <td><Time at={one.started_at} /></td>
-              <td>{millis(one.duration_ms)}</td>
+              <td>{one.status === "running" ? "–" : millis(one.duration_ms)}</td>
             </tr>
           ))}</tbody>
         </table>}
