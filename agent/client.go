@@ -381,6 +381,9 @@ func (s *stream) told(w *wire.Error) *fault.Error {
 			s.blame(e)
 		}
 	}
+	if code == fault.PreconditionFailed && isVersion(w.Version) {
+		e.Version = w.Version
+	}
 	if code == fault.Invalid {
 		for _, f := range w.Fields[:min(len(w.Fields), 50)] {
 			e.Fields = append(e.Fields, fault.Field{Name: clean(f.Name, 100), Message: clean(f.Message, 4096)})

@@ -24,7 +24,7 @@ import (
 // connection does; the caller closes it, and it ends with ctx. A fifo, a device or a directory is
 // fault.Invalid, a file of the kernel's fault.Denied.
 func (c *Client) ReadFile(ctx context.Context, path string, o sandbox.ReadFileOptions) (sandbox.FileInfo, io.ReadCloser, error) {
-	req := &wire.Request{Op: wire.OpRead, Path: path, User: o.User, Offset: o.Offset, Length: o.Length}
+	req := &wire.Request{Op: wire.OpRead, Path: path, User: o.User, Offset: o.Offset, Length: o.Length, Version: o.Version}
 	var w wire.FileInfo
 	s, err := c.call(ctx, req, &w)
 	if err != nil {
@@ -82,28 +82,58 @@ func (r *fileReader) Close() error {
 
 // WriteFile writes a regular file, whole or not at all: it replaces an old one when all of r was
 // received, and if anything fails before, or the connection is cut, the old one stays. A link is
-// followed, and its target is replaced. created reports whether the file is new.
+// followed, and its target is replaced. created reports whether the file is new. With a condition the file is looked at before
+// and after r is read, and one that is not as it says is fault.PreconditionFailed; the answer has the new version.
 func (c *Client) WriteFile(ctx context.Context, path string, r io.Reader, o sandbox.WriteFileOptions) (fi sandbox.FileInfo, created bool, err error) {
 	op := wire.OpWrite
 	if o.Attributes != nil {
 		op = wire.OpWriteWith
 	}
+	condition := conditionOf(o.If)
+	if condition != nil {
+		op, condition.Attributes = wire.OpWriteIf, o.Attributes != nil
+	}
 	s, err := c.open(ctx, &wire.Request{
-		Op: op, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync, Attributes: o.Attributes,
+		Op: op, Path: path, User: o.User, Mode: modeBits(o.Mode), Size: o.Size, Parents: o.MakeParents, Sync: o.Sync, Attributes: o.Attributes, If: condition,
 	}, true)
 	if err != nil {
 		return sandbox.FileInfo{}, false, err
 	}
 	defer s.close()
 	if err := s.upload(r); err != nil {
-		return sandbox.FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, unconditional(condition, err)
 	}
 	var w wire.Written
 	if err := s.reply(&w); err != nil {
-		return sandbox.FileInfo{}, false, err
+		return sandbox.FileInfo{}, false, unconditional(condition, err)
 	}
 	fi, err = fileInfo(w.File, "")
 	return fi, w.Created, err
+}
+
+// conditionOf is a condition as agents take it; nil: there is none.
+func conditionOf(c sandbox.FileCondition) *wire.Condition {
+	if c.IsZero() {
+		return nil
+	}
+	return &wire.Condition{Versions: c.Versions, Any: c.Any, Absent: c.Absent}
+}
+
+// unconditional tells of an agent that knows no conditions.
+func unconditional(c *wire.Condition, err error) error {
+	if c == nil || !fault.Is(err, fault.Unsupported) {
+		return err
+	}
+	return fault.Wrap(fault.Unsupported, err, "the sandbox's agent is of an earlier build, and knows no conditions of files").
+		WithRemedy("stop the sandbox and start it again, or send it without a condition")
+}
+
+// isVersion reports whether an agent's version of a file can be one.
+func isVersion(v string) bool {
+	if len(v) != 2*wire.VersionBytes {
+		return v == ""
+	}
+	return strings.Trim(v, "0123456789abcdef") == ""
 }
 
 // fill reads until p is full or r fails, and returns r's own error. io.ReadFull would turn a good
@@ -148,10 +178,10 @@ func (s *stream) upload(r io.Reader) error {
 	}
 }
 
-// Stat describes a file. A link at the end of the path is not followed.
+// Stat describes a file, a regular one with its version. A link at the end of the path is not followed.
 func (c *Client) Stat(ctx context.Context, path, user string) (sandbox.FileInfo, error) {
 	var w wire.FileInfo
-	if err := c.ask(ctx, &wire.Request{Op: wire.OpStat, Path: path, User: user}, &w); err != nil {
+	if err := c.ask(ctx, &wire.Request{Op: wire.OpStat, Path: path, User: user, Version: true}, &w); err != nil {
 		return sandbox.FileInfo{}, err
 	}
 	return fileInfo(w, "")
@@ -171,7 +201,11 @@ func (c *Client) Move(ctx context.Context, from, to string, o sandbox.MoveFileOp
 // Remove removes a file, a link (never its target), or a directory. A recursive removal that
 // fails, or whose ctx ends, has removed a part.
 func (c *Client) Remove(ctx context.Context, path string, o sandbox.RemoveFileOptions) error {
-	return c.ask(ctx, &wire.Request{Op: wire.OpRemove, Path: path, User: o.User, Recursive: o.Recursive}, nil)
+	req := &wire.Request{Op: wire.OpRemove, Path: path, User: o.User, Recursive: o.Recursive, If: conditionOf(o.If)}
+	if req.If != nil {
+		req.Op = wire.OpRemoveIf
+	}
+	return unconditional(req.If, c.ask(ctx, req, nil))
 }
 
 // modeBits returns permission bits as in stat(2). Bits that have no place there become one that
@@ -193,12 +227,12 @@ func fileInfo(w wire.FileInfo, dir string) (sandbox.FileInfo, error) {
 	fi := sandbox.FileInfo{
 		Name: w.Name, Path: w.Path, Type: sandbox.FileType(w.Type), Size: max(0, w.Size),
 		Mode: fs.FileMode(w.Mode & 0o777), ModTime: w.Mod, UID: int(w.UID), GID: int(w.GID), Target: w.Target,
-		Owner: w.Owner, Group: w.Group, TargetType: sandbox.FileType(w.TargetType), Attributes: w.Attributes,
+		Owner: w.Owner, Group: w.Group, TargetType: sandbox.FileType(w.TargetType), Attributes: w.Attributes, Version: w.Version,
 	}
 	if w.Mode&0o7000 != 0 {
 		fi.Mode |= special(w.Mode)
 	}
-	if !isAccountName(fi.Owner) || !isAccountName(fi.Group) || !areAttributes(fi.Attributes) || fi.TargetType != "" && fi.Type != sandbox.Symlink {
+	if !isAccountName(fi.Owner) || !isAccountName(fi.Group) || !areAttributes(fi.Attributes) || !isVersion(fi.Version) || fi.TargetType != "" && fi.Type != sandbox.Symlink {
 		return fi, badFile()
 	}
 	switch fi.TargetType {

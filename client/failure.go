@@ -52,7 +52,7 @@ func errorOf(resp *http.Response, body []byte) error {
 
 // faultOf turns a problem back into the error that it was made of.
 func faultOf(p *v1.Problem, retryAfter string) *fault.Error {
-	e := &fault.Error{Code: fault.Code(p.Code), Message: p.Detail, Reason: p.Reason, Remedy: p.Remedy}
+	e := &fault.Error{Code: fault.Code(p.Code), Message: p.Detail, Reason: p.Reason, Remedy: p.Remedy, Version: p.Version}
 	if !slices.Contains(fault.Codes(), e.Code) {
 		e.Code = codeOf(p.Status) // of a newer server
 	}
@@ -85,6 +85,8 @@ func codeOf(status int) fault.Code {
 		return fault.NotFound
 	case http.StatusConflict:
 		return fault.Conflict
+	case http.StatusPreconditionFailed:
+		return fault.PreconditionFailed
 	case http.StatusRequestEntityTooLarge:
 		return fault.TooLarge
 	case http.StatusUnprocessableEntity:

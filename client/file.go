@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	v1 "sandpit.dev/api/v1"
@@ -33,6 +34,7 @@ type File struct {
 	io.ReadCloser
 	Size       int64 // of what Read will return
 	ModifiedAt time.Time
+	Version    string // of its content, for WriteOptions.IfVersion; empty: not known
 }
 
 // ReadFile opens a file for reading. An offset at or beyond the file's end is an
@@ -56,6 +58,7 @@ func (c *Client) ReadFile(ctx context.Context, ref, path string, o ReadOptions) 
 		return nil, fault.InvalidField("path", "%q is a directory", path)
 	}
 	f := &File{ReadCloser: resp.Body, Size: resp.ContentLength}
+	f.Version = versionIn(resp.Header)
 	f.ModifiedAt, _ = http.ParseTime(resp.Header.Get("Last-Modified")) // a directory's listing has none
 	return f, nil
 }
@@ -70,10 +73,21 @@ type WriteOptions struct {
 	Sync      bool        // return when the file is on the server's disk, and not up to a second before
 	// Attributes are text to keep with the file; nil: those of the file that is replaced.
 	Attributes map[string]string
+
+	// IfVersion is the version that the file has to have, and IfAbsent that there must be none: else it is left as it is, the
+	// error is fault.PreconditionFailed, and its Version the one that the file has.
+	IfVersion string
+	IfAbsent  bool
 }
 
 // WriteFile writes the content of r to a file: all of it, or nothing if it fails.
 func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o WriteOptions) error {
+	_, err := c.ReplaceFile(ctx, ref, path, r, o)
+	return err
+}
+
+// ReplaceFile is WriteFile that, with IfVersion or IfAbsent, returns the version of the new file.
+func (c *Client) ReplaceFile(ctx context.Context, ref, path string, r io.Reader, o WriteOptions) (version string, err error) {
 	q := where(path, o.User)
 	if o.Mode != 0 {
 		q.Set("mode", octal(o.Mode))
@@ -87,7 +101,7 @@ func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o
 	if o.Attributes != nil {
 		text, err := json.Marshal(o.Attributes)
 		if err != nil {
-			return err
+			return "", err
 		}
 		q.Set("attributes", string(text))
 	}
@@ -98,8 +112,32 @@ func (c *Client) WriteFile(ctx context.Context, ref, path string, r io.Reader, o
 			size = int64(l.Len())
 		}
 	}
-	_, err := c.call(ctx, request{method: "PUT", path: of(ref, "/files"), query: q, raw: r, size: size}, nil)
-	return err
+	header := http.Header{}
+	if o.IfVersion != "" {
+		header.Set("If-Match", quoted(o.IfVersion))
+	}
+	if o.IfAbsent {
+		header.Set("If-None-Match", "*")
+	}
+	resp, err := c.do(ctx, request{method: "PUT", path: of(ref, "/files"), query: q, header: header, raw: r, size: size})
+	if err != nil {
+		return "", err
+	}
+	drain(resp.Body)
+	_ = resp.Body.Close() // there is nothing in it
+	return versionIn(resp.Header), nil
+}
+
+// quoted is a version as headers have it.
+func quoted(version string) string { return `"` + strings.Trim(version, `"`) + `"` }
+
+// versionIn is the version that an answer tells; empty: none, or one that is not sure.
+func versionIn(h http.Header) string {
+	tag := h.Get("Etag")
+	if len(tag) < 2 || tag[0] != '"' {
+		return ""
+	}
+	return strings.Trim(tag, `"`)
 }
 
 // Stat describes what is at a path; a link is not followed.
@@ -174,6 +212,12 @@ func (c *Client) Remove(ctx context.Context, ref, path, user string, recursive b
 		q.Set("recursive", "true")
 	}
 	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/files"), query: q}, nil)
+	return err
+}
+
+// RemoveVersion deletes a file that has a version still; another one is fault.PreconditionFailed, and stays.
+func (c *Client) RemoveVersion(ctx context.Context, ref, path, user, version string) error {
+	_, err := c.call(ctx, request{method: "DELETE", path: of(ref, "/files"), query: where(path, user), header: http.Header{"If-Match": {quoted(version)}}}, nil)
 	return err
 }
 

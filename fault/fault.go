@@ -42,6 +42,8 @@ const (
 	Exists Code = "exists"
 	// Conflict: the thing has changed since it was read; read it again and retry.
 	Conflict Code = "conflict"
+	// PreconditionFailed: the thing is not as the request's condition says, and was left as it was; see [Error.Version].
+	PreconditionFailed Code = "precondition_failed"
 	// State: the thing is not in a state that allows this.
 	State Code = "state"
 	// Exhausted: a bound of how many or how often is reached; it may be free again by itself.
@@ -64,7 +66,7 @@ const (
 func Codes() []Code {
 	return []Code{
 		Malformed, Invalid, TooLarge, Unauthenticated, Denied, NotFound, Exists, Conflict,
-		State, Exhausted, Full, Unsupported, Unavailable, Timeout, Canceled, Internal,
+		PreconditionFailed, State, Exhausted, Full, Unsupported, Unavailable, Timeout, Canceled, Internal,
 	}
 }
 
@@ -101,6 +103,7 @@ type Error struct {
 	Fields  []Field       // only with Invalid
 	Disk    Disk          // the disk that is full; only with Full
 	Reason  string        // a word that a program decides by where the code is not enough; documented where it is set
+	Version string        // what the thing has now, empty where there is none; only with PreconditionFailed
 	Scope   string        // what the credential lacks; only with Denied, and only where another scope would allow it
 	Inside  bool          // what is used up is one sandbox's, and is free again when all in it ends; only with Exhausted
 	Busy    bool          // too much is begun at once, and nothing need be freed; only with Exhausted

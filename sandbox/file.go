@@ -38,13 +38,31 @@ type FileInfo struct {
 	Group      string            // likewise, of its group file
 	TargetType FileType          // what a link finally leads to; empty: nothing that the user can see
 	Attributes map[string]string // of a file or a directory; not in lists
+
+	// Version names what a regular file holds, where it was asked for: another content is another version. Empty: not known.
+	Version string
 }
+
+// FileCondition says how a file has to be for something to be done with it; zero: as it likes. One of the three is set.
+type FileCondition struct {
+	Versions []string // a regular file of one of these, at most MaxFileVersions
+	Any      bool     // there is one
+	Absent   bool     // there is none
+}
+
+// MaxFileVersions bounds the versions of a condition.
+const MaxFileVersions = 16
+
+// IsZero reports whether there is no condition.
+func (c FileCondition) IsZero() bool { return len(c.Versions) == 0 && !c.Any && !c.Absent }
 
 // ReadFileOptions configure the reading of a file.
 type ReadFileOptions struct {
 	User   string
 	Offset int64 // of the first byte; beyond the end nothing is read
 	Length int64 // of the range; 0 or less: to the end
+
+	Version bool // tell its version, which may take as long as a file's clock stands still, some milliseconds
 }
 
 // WriteFileOptions configure the writing of a file.
@@ -56,6 +74,9 @@ type WriteFileOptions struct {
 	Sync        bool        // return when the file is on the disk, and not up to a second before
 	// Attributes are the file's from then on. nil: those of the file that is replaced.
 	Attributes map[string]string
+	// If is looked at before the content is read, and again just before the new file takes the old one's place: what does not
+	// meet it is fault.PreconditionFailed, and stays as it is.
+	If FileCondition
 }
 
 // ListFilesOptions configure a list of a directory.
@@ -115,6 +136,7 @@ type MoveFileOptions struct {
 type RemoveFileOptions struct {
 	User      string
 	Recursive bool // also a directory with all in it; else one that is not empty is fault.State
+	If        FileCondition
 }
 
 // PackFilesOptions configure the making of a tar archive of files inside.

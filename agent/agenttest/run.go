@@ -68,6 +68,7 @@ func Run(t *testing.T, open func(t *testing.T) *agent.Client, o Options, without
 		{"Attributes", testAttributes},
 		{"Replace", testReplace},
 		{"Outcomes", testOutcomes},
+		{"Versions", testVersions},
 		{"Ports", testPorts},
 		{"Dial", testDial},
 		{"Hostile", testHostile},

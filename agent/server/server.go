@@ -246,7 +246,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpRunIn, wire.OpWrite, wire.OpWriteWith, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpRunIn, wire.OpWrite, wire.OpWriteWith, wire.OpWriteIf, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
 	default:
 		if c.Gone() {
 			return
@@ -320,7 +320,7 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return s.ports.Dial(ctx, c, req)
 	case wire.OpRead:
 		return s.stream(func() error { return s.files.Read(c, req) })
-	case wire.OpWrite, wire.OpWriteWith:
+	case wire.OpWrite, wire.OpWriteWith, wire.OpWriteIf:
 		return s.files.Write(c, req)
 	case wire.OpPack:
 		ctx, done := c.Until(ctx)
@@ -358,7 +358,7 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		ctx, done := c.Until(ctx)
 		defer done()
 		return c.Outcome(s.files.Move(ctx, req))
-	case wire.OpRemove:
+	case wire.OpRemove, wire.OpRemoveIf:
 		ctx, done := c.Until(ctx)
 		defer done()
 		return c.Outcome(s.files.Remove(ctx, req))

@@ -88,12 +88,16 @@ const (
 	// End in a direction that sends nothing more; Done after both.
 	OpDial = "dial"
 
-	// OpRead: Path, User, Offset, Length. Reply is a FileInfo, Data, Done.
+	// OpRead: Path, User, Offset, Length, Version. Reply is a FileInfo, Data, Done.
 	OpRead = "read"
 	// OpWrite: Path, User, Mode, Size, Parents, Sync, Attributes; Data, End. Reply after End is a Written, Done.
 	OpWrite = "write"
 	// OpWriteWith: OpWrite with Attributes. It is an op of its own so that an agent that knows none refuses it.
 	OpWriteWith = "write_with"
+	// OpWriteIf: OpWrite with If, which tells also whether there are Attributes: the old file is looked at before the
+	// first Data is read, and again just before the new one takes its place. One that is not as If says is the code
+	// precondition_failed. It is an op of its own so that an agent that knows no conditions refuses it.
+	OpWriteIf = "write_if"
 	// OpPack: Path, User, Pack. Reply is the FileInfo of what is packed, then Data, which is a tar
 	// archive of it; Done is a Packed.
 	OpPack = "pack"
@@ -103,7 +107,7 @@ const (
 	// OpUnpackEach: OpUnpack that tells what became of each entry, in their order: Items (arrays of Outcome) come
 	// between the Reply and Done. Each file takes its name when it is complete, small ones, too.
 	OpUnpackEach = "unpack_each"
-	// OpStat: Path, User. Reply is a FileInfo, Done.
+	// OpStat: Path, User, Version. Reply is a FileInfo, Done.
 	OpStat = "stat"
 	// OpList: Path, User, Limit, Beyond, Compact. Reply is the directory's FileInfo, Items (arrays of FileInfo; with
 	// Compact Data, see AppendEntry), Done is a Listing.
@@ -124,6 +128,8 @@ const (
 	OpMove = "move"
 	// OpRemove: Path, User, Recursive. Reply, Done.
 	OpRemove = "remove"
+	// OpRemoveIf: OpRemove with If, in which Absent is none.
+	OpRemoveIf = "remove_if"
 
 	// OpChanges: Path, of a directory. Reply when it was looked at. After the client's End it is
 	// looked at again: Items (arrays of ChangedFile), Done is a Changed. All files are told, whoever
@@ -178,6 +184,9 @@ type Request struct {
 	Sync      bool   `json:"sync,omitempty"` // the answer waits until the file is on the disk
 	Recursive bool   `json:"recursive,omitempty"`
 	Overwrite bool   `json:"overwrite,omitempty"`
+
+	Version bool       `json:"version,omitempty"` // of OpRead, OpStat: the FileInfo has one
+	If      *Condition `json:"if,omitempty"`
 
 	Compact bool `json:"compact,omitempty"` // of a list
 	Depth   int  `json:"depth,omitempty"`   // of a tree
@@ -386,6 +395,21 @@ const (
 	Other   = "other"
 )
 
+// VersionBytes is how many bytes a version of a file has, in hexadecimal digits, and MaxVersions bounds those of a condition.
+const (
+	VersionBytes = 16
+	MaxVersions  = 16
+)
+
+// Condition says how a file has to be for something to be done with it: one of the three.
+type Condition struct {
+	Versions []string `json:"versions,omitempty"` // a regular file of one of these
+	Any      bool     `json:"any,omitempty"`      // there is one
+	Absent   bool     `json:"absent,omitempty"`   // there is none
+
+	Attributes bool `json:"attributes,omitempty"` // those of the request take the place of the old file's
+}
+
 // FileInfo is one file. Name, Path and Target are escaped.
 type FileInfo struct {
 	Name   string    `json:"name"`
@@ -402,6 +426,7 @@ type FileInfo struct {
 	Group      string            `json:"group,omitempty"`
 	TargetType string            `json:"target_type,omitempty"` // of what a symlink leads to; empty: nothing that the user can see
 	Attributes map[string]string `json:"attributes,omitempty"`  // with OpStat
+	Version    string            `json:"version,omitempty"`     // of what a regular file holds: lower-case hexadecimal digits; empty: nobody asked, or it has none
 }
 
 // Written is the answer to OpWrite.
@@ -422,5 +447,6 @@ type Error struct {
 	Message string        `json:"message"`
 	Remedy  string        `json:"remedy,omitempty"`
 	Fields  []fault.Field `json:"fields,omitempty"`
-	Disk    fault.Disk    `json:"disk,omitempty"` // with the code full
+	Disk    fault.Disk    `json:"disk,omitempty"`    // with the code full
+	Version string        `json:"version,omitempty"` // with the code precondition_failed: of the file as it is; empty: there is none
 }

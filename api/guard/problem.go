@@ -39,6 +39,8 @@ func Status(code fault.Code) int {
 		return http.StatusNotFound
 	case fault.Exists, fault.Conflict, fault.State:
 		return http.StatusConflict
+	case fault.PreconditionFailed:
+		return http.StatusPreconditionFailed
 	case fault.Exhausted:
 		return http.StatusTooManyRequests
 	case fault.Full:
@@ -82,7 +84,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 	e := fault.As(err)
 	p = v1.Problem{
 		Type: "urn:sandpit:error:" + string(e.Code), Status: Status(e.Code), Detail: e.Message,
-		Code: string(e.Code), Reason: e.Reason, Remedy: e.Remedy, RequestID: requestID,
+		Code: string(e.Code), Reason: e.Reason, Remedy: e.Remedy, RequestID: requestID, Version: e.Version,
 	}
 	if se, ok := errors.AsType[statusError](err); ok {
 		p.Status = se.status
@@ -92,7 +94,7 @@ func Problem(err error, requestID string) (p v1.Problem, retryAfter string) {
 		p.Title = "Client Closed Request"
 	}
 	if p.Status == http.StatusInternalServerError {
-		p.Type, p.Code, p.Reason = "urn:sandpit:error:internal", string(fault.Internal), ""
+		p.Type, p.Code, p.Reason, p.Version = "urn:sandpit:error:internal", string(fault.Internal), "", ""
 		p.Detail = "internal error"
 		p.Remedy = "look for the request's id in the server's log"
 		return p, ""
@@ -160,6 +162,9 @@ func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, bo
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Etag", "Last-Modified"} {
 		h.Del(name)
+	}
+	if p.Version != "" {
+		h.Set("Etag", `"`+p.Version+`"`)
 	}
 	h.Set("Content-Type", media)
 	h.Set("Cache-Control", "no-store")

@@ -109,6 +109,13 @@ func headers(o *httpapi.Operation) (all []httpapi.Parameter) {
 	switch o.ID {
 	case "followProcess", "runEvents":
 		add("Last-Event-ID", "the id of the last event that the client has: the stream goes on behind it")
+	case "readOrListFiles":
+		add("If-None-Match", "of a file, the Etag of what the client has: the same one is not sent again (304)")
+	case "writeFile", "writeFileByQuery", "writeFileJSON":
+		add("If-Match", "the Etag of the file that is to be replaced, or several, or * for any that is there: another one is left as it is (412, with the Etag that it has). The answer has the Etag of the new one")
+		add("If-None-Match", "*: the file is made where there is none, and another is left as it is (412). The answer has its Etag")
+	case "deleteFile", "deleteFileByQuery":
+		add("If-Match", "the Etag of the file that is to be deleted, or several, or *: another one is left as it is (412, with the Etag that it has)")
 	case "readFile":
 		add("Range", "bytes=FIRST-LAST, the part that is answered (206)")
 		add("If-Range", "the Etag of the file that Range is of; of another the whole is answered")

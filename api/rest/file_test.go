@@ -54,6 +54,10 @@ func TestFiles(t *testing.T) {
 		}
 		want[v1.FileInfo](h, 200, "POST", path+"/files", object{"path": "q.txt", "content": base64.StdEncoding.EncodeToString([]byte("x\xff")), "encoding": "base64"})
 		got := want[any](h, 200, "GET", path+"/files?path=/workspace/q.txt", nil)
+		if v, _ := got.(object)["version"].(string); len(v) != 32 {
+			t.Errorf("got the version %q", v)
+		}
+		delete(got.(object), "version") // another one each time
 		if diff := cmp.Diff(got, any(object{"path": "/workspace/q.txt", "content": "eP8=", "encoding": "base64", "size": 2.0})); diff != "" {
 			t.Error(diff)
 		}

@@ -28,6 +28,7 @@ type FileInfo struct {
 	Group      string            `json:"group,omitempty" jsonschema:"the name that the sandbox's group file has for gid; absent: none"`
 	TargetType string            `json:"target_type,omitempty" jsonschema:"what a symlink finally leads to: file, dir or other; absent: nothing that the user can see"`
 	Attributes map[string]string `json:"attributes,omitempty" jsonschema:"text that was kept with the file; not in listings"`
+	Version    string            `json:"version,omitempty" jsonschema:"of what a regular file holds, for If-Match in quotes; another content is another version. Not in listings"`
 }
 
 // FileContent is a file with its bytes, for clients that need JSON.
@@ -36,6 +37,7 @@ type FileContent struct {
 	Content  string `json:"content"`
 	Encoding string `json:"encoding" jsonschema:"base64"`
 	Size     int64  `json:"size" jsonschema:"in bytes, before encoding"`
+	Version  string `json:"version,omitempty" jsonschema:"for If-Match in quotes, as the header Etag has it"`
 }
 
 // WriteFile asks to write a file from JSON.

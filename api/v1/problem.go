@@ -15,6 +15,7 @@ type Problem struct {
 	Code      string         `json:"code" jsonschema:"what a program decides by; one of a fixed list"`
 	Reason    string         `json:"reason,omitempty" jsonschema:"what a program decides by where the code is not enough, as git_rejected; the page of what was asked for lists them"`
 	Cause     string         `json:"cause,omitempty" jsonschema:"what lies behind it; with the code full the disk: sandbox, store, host or records"`
+	Version   string         `json:"version,omitempty" jsonschema:"with the code precondition_failed: of the file as it is, which the header Etag has in quotes; absent: there is none"`
 	Remedy    string         `json:"remedy,omitempty" jsonschema:"the next step"`
 	RequestID string         `json:"request_id" jsonschema:"finds the request in the server's log"`
 	Errors    []ProblemField `json:"errors,omitempty" jsonschema:"with the code invalid: every field that is wrong"`

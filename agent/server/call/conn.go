@@ -149,7 +149,7 @@ func (c *Conn) Fail(err error) {
 	if e.Code == fault.Internal && e.Err != nil {
 		msg = e.Error() // the server logs it; it decides what its callers see
 	}
-	_ = c.Send(wire.Failure, wire.Error{Code: string(e.Code), Message: message.Clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk})
+	_ = c.Send(wire.Failure, wire.Error{Code: string(e.Code), Message: message.Clip(msg, 4096), Remedy: e.Remedy, Fields: e.Fields, Disk: e.Disk, Version: e.Version})
 }
 
 // Until returns a context that ends when the client goes away. It reads the

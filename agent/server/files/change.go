@@ -107,7 +107,7 @@ func (c *changer) top(p string) error {
 		return c.refused(p, err)
 	}
 	c.v.Do(func() {
-		c.sum.File, err = c.s.describeAt(parent, name)
+		c.sum.File, _, err = c.s.describeAt(parent, name)
 		if err == nil && (c.sum.File.Type == wire.File || c.sum.File.Type == wire.Dir) {
 			c.sum.File.Attributes = attributesAt(parent, name)
 		}

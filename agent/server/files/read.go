@@ -74,8 +74,15 @@ func (s *Service) Read(c *call.Conn, req *wire.Request) error {
 		return fileFault(v, "read", p, err)
 	}
 	defer unix.Close(fd)
+	version := ""
+	if req.Version {
+		// Before the bytes: what changes while they are read gives the file another one.
+		if version, err = settle(&st, func(st *unix.Stat_t) error { return unix.Fstat(fd, st) }); err != nil {
+			return fileFault(v, "read", p, err)
+		}
+	}
 	fi := describe(baseOf(p), &st)
-	fi.Path = shown(p)
+	fi.Path, fi.Version = shown(p), version
 	buf := s.o.Buffers.Get()
 	defer s.o.Buffers.Put(buf)
 	return s.sendRange(c, fi, fd, buf[:], req.Offset, req.Length)

@@ -35,11 +35,24 @@ func (s *Service) Remove(ctx context.Context, req *wire.Request) error {
 	if name == "" {
 		return fault.InvalidField("path", "%q ends in no name", message.Clip(shown(p), 400))
 	}
+	if req.Op == wire.OpRemoveIf {
+		if err := checkCondition(req.If); err != nil {
+			return err
+		}
+	}
 	parent := -1
 	full := false // a directory that is not empty
 	v.Do(func() {
 		if parent, err = s.openDir(dir); err != nil {
 			return
+		}
+		if req.Op == wire.OpRemoveIf {
+			lock := s.locks.of(name)
+			lock.Lock()
+			defer lock.Unlock()
+			if err = meets(req.If, parent, name, p); err != nil {
+				return
+			}
 		}
 		if err = unix.Unlinkat(parent, name, 0); isDirError(err) {
 			err = unix.Unlinkat(parent, name, unix.AT_REMOVEDIR)
@@ -48,6 +61,12 @@ func (s *Service) Remove(ctx context.Context, req *wire.Request) error {
 	})
 	if parent >= 0 {
 		defer unix.Close(parent)
+	}
+	if req.Op == wire.OpRemoveIf && parent < 0 && errors.Is(err, unix.ENOENT) {
+		err = &unmetError{p}
+	}
+	if err = s.tellUnmet(v, req.If, err); fault.Is(err, fault.PreconditionFailed) {
+		return err
 	}
 	if full && req.Recursive {
 		err = removeTree(ctx, v, parent, name)

@@ -220,14 +220,15 @@ func (s *Service) overwrite(v view.View, p string, read *unix.Stat_t, text []byt
 		}
 		b = b[max(0, n):]
 	}
-	v.Do(func() {
+	u.still = func() error {
 		var now unix.Stat_t
-		if err == nil {
-			err = unix.Fstatat(u.dir, u.name, &now, unix.AT_SYMLINK_NOFOLLOW)
-		}
+		err := unix.Fstatat(u.dir, u.name, &now, unix.AT_SYMLINK_NOFOLLOW)
 		if err == nil && (now.Dev != read.Dev || now.Ino != read.Ino || now.Size != read.Size || now.Mtim != read.Mtim) {
 			err = fault.New(fault.Conflict, "%q was changed meanwhile, and is as that left it", message.Clip(shown(p), 200)).WithRemedy("try again")
 		}
+		return err
+	}
+	v.Do(func() {
 		if err != nil {
 			u.discard()
 			return

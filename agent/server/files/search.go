@@ -171,7 +171,7 @@ func (x *search) walk(fd int, rel []string, dev uint64) error {
 		entries := make([]wire.FileInfo, len(batch))
 		x.v.Do(func() {
 			for i, name := range batch {
-				entries[i], _ = x.s.describeAt(fd, name) // what is gone has no type
+				entries[i], _, _ = x.s.describeAt(fd, name) // what is gone has no type
 			}
 		})
 		for i, name := range batch {

@@ -4,6 +4,7 @@
 package files
 
 import (
+	"hash/maphash"
 	"log/slog"
 
 	"sandpit.dev/agent/server/buffer"
@@ -30,12 +31,14 @@ type Service struct {
 	syncer  syncer
 	known   accountFiles
 	spread  spread
+	locks   locks
 }
 
 // New makes a service. It starts nothing.
 func New(o Options) *Service {
 	s := &Service{o: o, seeking: make(chan struct{}, 1)}
 	s.syncer.o = &s.o
+	s.locks.seed = maphash.MakeSeed()
 	return s
 }
 

@@ -31,16 +31,15 @@ func describe(name string, st *unix.Stat_t) wire.FileInfo {
 
 // describeAt is describe for a name in a directory, which it does not follow. It
 // runs within Do.
-func (s *Service) describeAt(dir int, name string) (wire.FileInfo, error) {
-	var st unix.Stat_t
+func (s *Service) describeAt(dir int, name string) (fi wire.FileInfo, st unix.Stat_t, err error) {
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return wire.FileInfo{}, err
+		return fi, st, err
 	}
-	fi := describe(name, &st)
+	fi = describe(name, &st)
 	if fi.Type == wire.Symlink {
 		s.readTarget(dir, name, &fi)
 	}
-	return fi, nil
+	return fi, st, nil
 }
 
 // readTarget reads where a link of a directory leads, and what is there for the user: through no link of the
@@ -123,35 +122,44 @@ func (s *Service) Stat(c *call.Conn, req *wire.Request) error {
 		return err
 	}
 	var fi wire.FileInfo
-	v.Do(func() { fi, err = s.stat(p) })
+	var st unix.Stat_t
+	look := func(seen *unix.Stat_t) (err error) {
+		v.Do(func() { fi, *seen, err = s.stat(p) })
+		return err
+	}
+	version := ""
+	if err = look(&st); err == nil && req.Version {
+		version, err = settle(&st, look)
+	}
 	if err != nil {
 		return fileFault(v, "stat", p, err)
 	}
+	fi.Version = version
 	s.names(v).add(&fi)
 	return c.Answer(fi)
 }
 
 // stat runs within Do.
-func (s *Service) stat(p string) (wire.FileInfo, error) {
+func (s *Service) stat(p string) (fi wire.FileInfo, st unix.Stat_t, err error) {
 	dir, name := split(p)
 	fd, err := s.openDir(dir)
 	if err != nil {
-		return wire.FileInfo{}, err
+		return fi, st, err
 	}
 	defer unix.Close(fd)
 	at := name
 	if name == "" {
 		at, name = ".", baseOf(shown(p))
 	}
-	fi, err := s.describeAt(fd, at)
+	fi, st, err = s.describeAt(fd, at)
 	if err == nil && p[len(p)-1] == '/' && fi.Type != wire.Dir {
 		if fi.Type != wire.Symlink {
-			return fi, unix.ENOTDIR
+			return fi, st, unix.ENOTDIR
 		}
 	}
 	if err == nil && (fi.Type == wire.File || fi.Type == wire.Dir) {
 		fi.Attributes = attributesAt(fd, at)
 	}
 	fi.Name, fi.Path = wire.EscapeName(name), shown(p)
-	return fi, err
+	return fi, st, err
 }

@@ -35,6 +35,10 @@ type upload struct {
 	created bool
 
 	attributes map[string]string
+
+	condition *wire.Condition // of the file that is there; nil: none
+	locks     *locks
+	still     func() error // what else is asked just before the new file takes its name; nil: nothing
 }
 
 // tempPrefix begins the names of files that are not complete.
@@ -63,7 +67,10 @@ func (s *Service) Write(c *call.Conn, req *wire.Request) error {
 	if err == nil {
 		err = checkAttributes("attributes", req.Attributes)
 	}
-	if req.Op == wire.OpWriteWith && req.Attributes == nil { // which is how no attributes come
+	if err == nil && req.Op == wire.OpWriteIf {
+		err = checkCondition(req.If)
+	}
+	if (req.Op == wire.OpWriteWith || req.Op == wire.OpWriteIf && req.If != nil && req.If.Attributes) && req.Attributes == nil { // which is how no attributes come
 		req.Attributes = map[string]string{}
 	}
 	var p string
@@ -76,7 +83,7 @@ func (s *Service) Write(c *call.Conn, req *wire.Request) error {
 	var u *upload
 	v.Do(func() { u, err = s.beginUpload(v, p, req) })
 	if err != nil {
-		return s.refuseUpload(c, fileFault(v, "write", p, err))
+		return s.refuseUpload(c, fileFault(v, "write", p, s.tellUnmet(v, req.If, err)))
 	}
 	defer u.close()
 	err = u.receive(c, req.Size)
@@ -92,8 +99,11 @@ func (s *Service) Write(c *call.Conn, req *wire.Request) error {
 	if err == nil && req.Sync {
 		err = u.sync()
 	}
+	if err == nil && req.If != nil {
+		err = u.version(&fi)
+	}
 	if err != nil {
-		return fileFault(v, "write", u.path, err)
+		return fileFault(v, "write", u.path, s.tellUnmet(v, req.If, err))
 	}
 	if !req.Sync {
 		s.syncer.add(u.written)
@@ -133,8 +143,19 @@ func checkMode(mode uint32) error {
 
 // beginUpload opens what is needed. It runs within Do.
 func (s *Service) beginUpload(v view.View, p string, req *wire.Request) (*upload, error) {
-	u := &upload{dir: -1, fd: -1, written: -1}
-	if err := s.resolveUpload(u, p, req.Parents); err != nil {
+	u := &upload{dir: -1, fd: -1, written: -1, locks: &s.locks}
+	if req.Op == wire.OpWriteIf {
+		u.condition = req.If
+	}
+	replaces := u.condition != nil && !u.condition.Absent // else directories would be made for nothing
+	if err := s.resolveUpload(u, p, req.Parents && !replaces); err != nil {
+		u.close()
+		if replaces && errors.Is(err, unix.ENOENT) {
+			err = &unmetError{p}
+		}
+		return nil, err
+	}
+	if err := meets(u.condition, u.dir, u.name, u.path); err != nil {
 		u.close()
 		return nil, err
 	}
@@ -297,10 +318,19 @@ func (u *upload) receive(c *call.Conn, size int64) error {
 
 // commit puts the new file in place. It runs within Do.
 func (u *upload) commit() (wire.FileInfo, error) {
+	lock := u.locks.of(u.name)
+	lock.Lock()
+	defer lock.Unlock()
 	var st unix.Stat_t
 	err := unix.Fstat(u.fd, &st)
+	if err == nil && u.still != nil {
+		err = u.still()
+	}
 	if err == nil {
-		err = unix.Renameat2(u.dir, u.tmp, u.dir, u.name, 0)
+		err = meets(u.condition, u.dir, u.name, u.path)
+	}
+	if err == nil {
+		err = u.rename()
 	}
 	if err != nil {
 		u.discard()
@@ -309,6 +339,34 @@ func (u *upload) commit() (wire.FileInfo, error) {
 	fi := describe(u.name, &st)
 	fi.Path, fi.Attributes = shown(u.path), u.attributes
 	return fi, nil
+}
+
+// rename gives the new file its name, which with a condition that there is none nobody has.
+func (u *upload) rename() error {
+	if u.condition == nil || !u.condition.Absent {
+		return unix.Renameat2(u.dir, u.tmp, u.dir, u.name, 0)
+	}
+	err := unix.Renameat2(u.dir, u.tmp, u.dir, u.name, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) { // a file system that does not know this
+		if err = unix.Linkat(u.dir, u.tmp, u.dir, u.name, 0); err == nil {
+			_ = unix.Unlinkat(u.dir, u.tmp, 0)
+		}
+	}
+	if errors.Is(err, unix.EEXIST) {
+		return &unmetError{u.path}
+	}
+	return err
+}
+
+// version tells the version of the new file.
+func (u *upload) version(fi *wire.FileInfo) error {
+	var st unix.Stat_t
+	look := func(st *unix.Stat_t) error { return unix.Fstat(u.fd, st) }
+	err := look(&st)
+	if err == nil {
+		fi.Version, err = settle(&st, look)
+	}
+	return err
 }
 
 // sync writes the new file, and that it has its name, to the disk.

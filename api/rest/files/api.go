@@ -37,7 +37,8 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Raw("readOrListFiles", "GET /sandboxes/{id}/files", "List a directory as an array of FileEntry (of FileInfo with detail=true), or read a file as FileContent.", http.StatusOK, a.readOrList).
 			Out(reflect.TypeFor[[]v1.FileEntry]()).
 			Also(http.StatusOK, "", reflect.TypeFor[[]v1.FileInfo](), "").
-			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), ""),
+			Also(http.StatusOK, "", reflect.TypeFor[v1.FileContent](), "").
+			Also(http.StatusNotModified, "", nil, "The file is the one that If-None-Match names."),
 		httpapi.Op("writeFileJSON", "POST /sandboxes/{id}/files", "Write a file from JSON.", http.StatusOK, a.writeFileJSON).MaxBody(maxJSON).
 			Also(http.StatusCreated, "", reflect.TypeFor[v1.FileInfo](), "The file is new.").
 			Example(v1.WriteFile{Path: new("main.py"), Content: new("print('hi')\n")}).

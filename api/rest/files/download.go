@@ -44,7 +44,7 @@ func (a *API) sendFile(ctx context.Context, c *httpapi.Call, ref, p, user string
 	if err != nil {
 		return err
 	}
-	info, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Offset: part.offset, Length: part.length})
+	info, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Offset: part.offset, Length: part.length, Version: true})
 	if err != nil {
 		return byUser(err)
 	}
@@ -67,7 +67,7 @@ func (a *API) headFile(ctx context.Context, c *httpapi.Call, ref, p, user string
 		return byUser(err)
 	}
 	if info.Type == sandbox.Symlink {
-		linked, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Length: 1})
+		linked, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{User: user, Length: 1, Version: true})
 		switch {
 		case err == nil:
 			_ = body.Close() // nothing was read
@@ -128,7 +128,7 @@ func (a *API) wanted(ctx context.Context, c *httpapi.Call, ref, p, user string) 
 		return section{}, err
 	}
 	switch {
-	case info.Type != sandbox.RegularFile, condition != "" && condition != tagOf(info):
+	case info.Type != sandbox.RegularFile, condition != "" && (info.Version == "" || condition != tagOf(info)):
 		return section{}, nil
 	case first == "" && (err2 != nil || to <= 0):
 		return section{}, nil
@@ -179,24 +179,6 @@ func (a *API) send(c *httpapi.Call, info sandbox.FileInfo, body io.Reader, part 
 		return fault.Wrap(fault.Unavailable, err, "the file ended after %d of %d bytes", n, size)
 	}
 	return nil
-}
-
-// tagOf names a file's content as far as that is cheap: by its size and the
-// time of its last change.
-func tagOf(f sandbox.FileInfo) string {
-	return fmt.Sprintf(`"%x-%x"`, f.ModTime.UnixNano(), f.Size)
-}
-
-// zippedTag names a file's content in gzip.
-func zippedTag(tag string) string { return strings.TrimSuffix(tag, `"`) + `-gzip"` }
-
-func matches(header, tag string) bool {
-	for t := range strings.SplitSeq(header, ",") {
-		if t = strings.TrimPrefix(strings.TrimSpace(t), "W/"); t == tag || t == "*" {
-			return true
-		}
-	}
-	return false
 }
 
 // describe sets the headers that tell what a file is. What it holds was written

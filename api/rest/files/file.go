@@ -83,12 +83,18 @@ func (a *API) write(ctx context.Context, c *httpapi.Call, ref, p string, most in
 	}
 	defer body.Close()
 	o.Size = size
-	_, _, err = a.Files.WriteFile(ctx, c.Caller, ref, p, http.MaxBytesReader(nil, body, most), o)
+	if o.If, err = conditionOf(c.R.Header); err != nil {
+		return err
+	}
+	info, _, err := a.Files.WriteFile(ctx, c.Caller, ref, p, http.MaxBytesReader(nil, body, most), o)
 	if err != nil {
 		if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return guard.TooLarge(tooBig.Limit)
 		}
 		return byUser(err)
+	}
+	if info.Version != "" {
+		c.W.Header().Set("Etag", tagOf(info))
 	}
 	c.W.WriteHeader(http.StatusNoContent)
 	return nil
@@ -134,14 +140,19 @@ func (a *API) writeFileJSON(ctx context.Context, c *httpapi.Call, in *writeFileJ
 	sp.Take(err)
 	p, err := httpapi.Place("", where, false)
 	sp.Take(err)
+	condition, err := conditionOf(c.R.Header)
+	sp.Take(err)
 	if err := sp.Err(); err != nil {
 		return v1.FileInfo{}, err
 	}
 	info, created, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, p, bytes.NewReader(data), sandbox.WriteFileOptions{
-		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync, Attributes: b.Attributes,
+		User: user, Mode: perm, Size: int64(len(data)), MakeParents: true, Sync: b.Sync, Attributes: b.Attributes, If: condition,
 	})
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
+	}
+	if info.Version != "" {
+		c.W.Header().Set("Etag", tagOf(info))
 	}
 	if created {
 		c.Status = http.StatusCreated
@@ -159,8 +170,15 @@ func (a *API) removeFile(ctx context.Context, c *httpapi.Call, in *removeFile) (
 	if err != nil {
 		return httpapi.None{}, err
 	}
+	condition, err := conditionOf(c.R.Header)
+	if err != nil {
+		return httpapi.None{}, err
+	}
+	if condition.Absent {
+		return httpapi.None{}, fault.InvalidField("If-None-Match", "is for writes; what is not there cannot be deleted")
+	}
 	return httpapi.None{}, byUser(a.Files.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{
-		User: httpapi.Given(in.User), Recursive: in.Recursive != nil && *in.Recursive,
+		User: httpapi.Given(in.User), Recursive: in.Recursive != nil && *in.Recursive, If: condition,
 	}))
 }
 
@@ -172,6 +190,9 @@ func (a *API) statFile(ctx context.Context, c *httpapi.Call, in *byQuery) (v1.Fi
 	info, err := a.Files.StatFile(ctx, c.Caller, in.Ref, p, httpapi.Given(in.User))
 	if err != nil {
 		return v1.FileInfo{}, byUser(err)
+	}
+	if info.Version != "" {
+		c.W.Header().Set("Etag", tagOf(info))
 	}
 	return fileOf(info), nil
 }
@@ -226,7 +247,7 @@ func fileOf(f sandbox.FileInfo) v1.FileInfo {
 	return v1.FileInfo{
 		Name: f.Name, Path: f.Path, Type: string(f.Type), Size: f.Size, Mode: octal(f.Mode),
 		ModifiedAt: f.ModTime.UTC(), UID: f.UID, GID: f.GID, Target: f.Target,
-		Owner: f.Owner, Group: f.Group, TargetType: string(f.TargetType), Attributes: f.Attributes,
+		Owner: f.Owner, Group: f.Group, TargetType: string(f.TargetType), Attributes: f.Attributes, Version: f.Version,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"io"
+	"net/http"
 	"path"
 	"strings"
 
@@ -60,7 +61,7 @@ func (a *API) readOrList(ctx context.Context, c *httpapi.Call, in *readOrList) e
 	if !maybeOther(err) || depth > 1 {
 		return byUser(err)
 	}
-	info, body, ferr := a.Files.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1})
+	info, body, ferr := a.Files.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{User: user, Length: maxJSONFile + 1, Version: true})
 	if ferr != nil {
 		if maybeOther(ferr) {
 			return byUser(err)
@@ -68,6 +69,12 @@ func (a *API) readOrList(ctx context.Context, c *httpapi.Call, in *readOrList) e
 		return ferr
 	}
 	defer body.Close()
+	c.W.Header().Set("Etag", tagOf(info))
+	c.W.Header().Set("Cache-Control", "private, no-cache")
+	if matches(c.R.Header.Get("If-None-Match"), tagOf(info)) {
+		c.W.WriteHeader(http.StatusNotModified)
+		return nil
+	}
 	if info.Size > maxJSONFile {
 		return fault.New(fault.TooLarge, "%s has %d bytes; within JSON at most %d are sent", p, info.Size, maxJSONFile).
 			WithRemedy("read it raw: GET …/files/{path}")
@@ -79,7 +86,7 @@ func (a *API) readOrList(ctx context.Context, c *httpapi.Call, in *readOrList) e
 	if err != nil {
 		return err
 	}
-	return c.AnswerHeld(v1.FileContent{Path: p, Content: base64.StdEncoding.EncodeToString(data), Encoding: "base64", Size: int64(len(data))})
+	return c.AnswerHeld(v1.FileContent{Path: p, Content: base64.StdEncoding.EncodeToString(data), Encoding: "base64", Size: int64(len(data)), Version: info.Version})
 }
 
 // maybeOther reports whether an error of reading a file, or of listing a

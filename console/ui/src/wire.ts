@@ -771,6 +771,7 @@ export interface FileContent {
   encoding: "base64";
   path: string;
   size: number;
+  version?: string;
 }
 
 export interface FileEntry {
@@ -793,6 +794,7 @@ export interface FileInfo {
   target_type?: string;
   type: string;
   uid: number;
+  version?: string;
 }
 
 export interface FileLink {
@@ -1484,7 +1486,7 @@ export interface Previews {
 
 export interface Problem {
   cause?: string;
-  code: "malformed" | "invalid" | "too_large" | "unauthenticated" | "denied" | "not_found" | "exists" | "conflict" | "state" | "exhausted" | "full" | "unsupported" | "unavailable" | "timeout" | "canceled" | "internal";
+  code: "malformed" | "invalid" | "too_large" | "unauthenticated" | "denied" | "not_found" | "exists" | "conflict" | "precondition_failed" | "state" | "exhausted" | "full" | "unsupported" | "unavailable" | "timeout" | "canceled" | "internal";
   detail: string;
   errors?: ProblemField[];
   reason?: string;
@@ -1493,6 +1495,7 @@ export interface Problem {
   status: number;
   title: string;
   type: string;
+  version?: string;
 }
 
 export interface ProblemField {

@@ -45,6 +45,7 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
   sandpit cp web:results/. ./results
   sandpit cp --max-size 50G web:dataset .
   sandpit cp web:model other:
+  sandpit cp --if-version "$VERSION" main.py web:main.py
   sandpit cp web:src - | tar t
   tar c . | sandpit cp - web:`,
 		DisableFlagsInUseLine: true,
@@ -59,6 +60,9 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 	exclude := c.Flags().StringArray("exclude", nil, "leave alone what has such a name, or such a path below the source (*.log, build/**); may be given again")
 	c.Flags().BoolP("archive", "a", false, "keep links, permissions and times, which it does without it, too")
 	c.Flags().BoolP("recursive", "r", false, "copy directories with all in them, which it does without it, too")
+	version := c.Flags().String("if-version", "", "one file into a sandbox: replace it if it has this version still, which \"sandpit file stat\" shows")
+	absent := c.Flags().Bool("if-absent", false, "one file into a sandbox: make it if there is none")
+	c.MarkFlagsMutuallyExclusive("if-version", "if-absent")
 	c.ValidArgsFunction = func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		refs := a.Refs(c.Context())
 		for i := range refs {
@@ -80,6 +84,10 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 		if most.Given && to.remote() {
 			return exit.Misuse(c, "--max-size is for copies to this machine; leave it out")
 		}
+		conditional := *version != "" || *absent
+		if conditional && (!to.remote() || len(from) > 1 || from[0].remote()) {
+			return exit.Misuse(c, "--if-version and --if-absent are for a copy of one file of this machine, or of standard input, into a sandbox")
+		}
 		cl, err := a.Client()
 		if err != nil {
 			return err
@@ -89,7 +97,9 @@ line on standard error, and the exit status is 1 then. Nothing that a sandbox sa
 		t := newCopier(a, cl, *user, int64(most.MiB)<<20)
 		t.sync, t.verbose, t.copy.Follow, t.copy.Exclude = *sync, *verbose, *follow, *exclude
 		defer t.copy.Bar.Clear()
-		if to.remote() {
+		if conditional {
+			err = t.replace(ctx, from[0], to, client.WriteOptions{User: *user, Sync: *sync, IfVersion: *version, IfAbsent: *absent})
+		} else if to.remote() {
 			err = t.upload(ctx, from, to)
 		} else {
 			err = t.download(ctx, from, to.path)

@@ -77,6 +77,34 @@ func (t *copier) upload(ctx context.Context, from []endpoint, to endpoint) error
 	return t.send(ctx, all, endpoint{to.ref, dir})
 }
 
+// replace copies one file into a sandbox on a condition: its bytes and permissions.
+func (t *copier) replace(ctx context.Context, from, to endpoint, o client.WriteOptions) error {
+	into, err := t.isDir(ctx, to)
+	if err != nil {
+		return err
+	}
+	if from.path == "-" {
+		return t.cl.WriteFile(ctx, to.ref, to.path, t.a.Stdin, o)
+	}
+	info, err := local(from.path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fault.New(fault.Invalid, "%s is no regular file; on a condition one file is copied at a time", from.path)
+	}
+	if into || strings.HasSuffix(to.path, "/") {
+		to.path = path.Join(to.path, filepath.Base(from.path))
+	}
+	f, err := os.Open(from.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	o.Mode = info.Mode().Perm()
+	return t.cl.WriteFile(ctx, to.ref, to.path, t.copy.Reader(f, from.path, info.Size()), o)
+}
+
 // name is the name of a source in a directory: its own, or "." for what is in it.
 func (s *source) name() (string, error) {
 	dir, inside := contents(s.path)

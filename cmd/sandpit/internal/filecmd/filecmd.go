@@ -170,6 +170,9 @@ func (a App) one(f *v1.FileInfo) error {
 		}
 		fmt.Fprintf(&b, "leads to %s: %s\n", output.Printable(f.Target), kind)
 	}
+	if f.Version != "" {
+		fmt.Fprintf(&b, "version %s\n", output.Printable(f.Version))
+	}
 	for _, key := range slices.Sorted(maps.Keys(f.Attributes)) {
 		fmt.Fprintf(&b, "attribute %s=%s\n", output.Printable(key), output.Printable(f.Attributes[key]))
 	}
