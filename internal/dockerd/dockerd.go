@@ -42,6 +42,7 @@ type Options struct {
 	Group string // name of the cgroup below which its own are; nobody else's
 	// Programs finds the Engine's.
 	Programs *programs.Finder
+	Suite    string // Debian's release that it is of; "": the host's
 	// MapUsers has Docker's Engine map the users of containers: their root is no user of the host's.
 	MapUsers bool
 	// Rootless has Docker's Engine be nobody on the host: its own root, and that of containers, is none of the host's users.
@@ -68,6 +69,7 @@ type Engine struct {
 	thread  *programs.Private
 	groups  []string
 	mapped  bool
+	cleans  bool // it unmounts what is mounted in its data: see elsewhere
 	process *os.Process
 	ended   chan error // of that
 }
@@ -86,7 +88,7 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := checkPlace(o.Dir); err != nil {
 		return nil, err
 	}
-	k, err := o.Programs.Find(ctx, "dockerd", programs.DebianPackage("docker.io"))
+	k, err := FindDocker(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +124,9 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	if err := os.WriteFile(config, b, 0o600); err != nil {
 		return nil, err
 	}
-	prepare := func() error { return nil }
+	prepare := k.Cover
 	if o.MapUsers {
-		prepare = addUser
+		prepare = func() error { return errors.Join(k.Cover(), addUser()) }
 	}
 	if o.DataFS != "" {
 		if err := makeData(ctx, o); err != nil {
@@ -133,9 +135,31 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	cmd := k.Command(context.WithoutCancel(ctx), "sh", "-c", initScript, "sh", k.Path("dockerd"), "--config-file", config)
 	if o.Rootless {
-		prepare = asNobody(cmd, o)
+		nobody := asNobody(cmd, o)
+		prepare = func() error { return errors.Join(k.Cover(), nobody()) }
 	}
 	return start(ctx, o, []string{o.Group}, socket, cmd, prepare)
+}
+
+// FindDocker finds the programs of Docker's Engine.
+func FindDocker(ctx context.Context, o Options) (programs.Kit, error) {
+	return find(ctx, o, "dockerd", "docker.io", "docker-cli")
+}
+
+// FindPodman finds the programs of Podman's.
+func FindPodman(ctx context.Context, o Options) (programs.Kit, error) {
+	if o.Suite != "" { // podman itself says nothing where there is no /proc
+		return find(ctx, o, "conmon", "podman", "runc")
+	}
+	return find(ctx, o, "podman", "podman", "")
+}
+
+// find finds a program of a package. In another release than the host's, more is needed, too.
+func find(ctx context.Context, o Options, program, pkg, more string) (programs.Kit, error) {
+	if o.Suite != "" {
+		return o.Programs.Find(ctx, program, programs.DebianSuite{Suite: o.Suite, Packages: pkg + " " + more})
+	}
+	return o.Programs.Find(ctx, program, programs.DebianPackage(pkg))
 }
 
 // start has the command run in namespaces of its own, in which prepare was called, and waits until it answers at the socket. The groups are

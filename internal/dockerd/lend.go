@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -61,8 +62,29 @@ func (e *Engine) Lend(ctx context.Context, img Image) error {
 		attr.Attr_set |= unix.MOUNT_ATTR_IDMAP
 		attr.Userns_fd = uint64(users.Fd())
 	}
-	return e.Do(func() error { return standIn(img.Root, upper, &attr) })
+	return e.Do(func() error {
+		if e.cleans {
+			if upper, err = elsewhere(upper); err != nil {
+				return err
+			}
+		}
+		return standIn(img.Root, upper, &attr)
+	})
 }
+
+// elsewhere makes a layer's directory a link to one outside of the Engine's data, and returns that. What cleans up after Podman's last container
+// that runs takes away all mounts in the data.
+func elsewhere(upper string) (string, error) {
+	dir := lentDir + "/" + filepath.Base(filepath.Dir(upper))
+	err := os.MkdirAll(dir, 0o755)
+	if st, missing := os.Lstat(upper); missing == nil && st.IsDir() {
+		err = errors.Join(err, os.Remove(upper), os.Symlink(dir, upper))
+	}
+	return dir, err
+}
+
+// lentDir is in the Engine's own /run.
+const lentDir = "/run/lent"
 
 // standIn mounts a directory over another.
 func standIn(dir, over string, attr *unix.MountAttr) (err error) {

@@ -19,20 +19,21 @@ import (
 const podmanGroup = "libpod_parent"
 
 // StartPodman starts Podman's service, as root, and waits until it answers as Start does. Its containers outlive
-// the service, but not the Engine's namespace. What cleans up after a container that ended does not find its libraries there:
-// it would take away all mounts in the Engine's directory with the last one, and images that were lent are such.
+// the service, but not the Engine's namespace. What cleans up after a container that ended finds its libraries in a suite's alone.
 func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 	if err := checkPlace(o.Dir); err != nil {
 		return nil, err
 	}
-	k, err := o.Programs.Find(ctx, "podman", programs.DebianPackage("podman"))
+	k, err := FindPodman(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	// crun, which Debian has Podman come with, refuses a host with controllers in both versions of cgroups.
-	runc, err := o.Programs.Find(ctx, "runc", programs.DebianPackage("runc"))
-	if err != nil {
-		return nil, err
+	runc := k
+	if o.Suite == "" {
+		if runc, err = o.Programs.Find(ctx, "runc", programs.DebianPackage("runc")); err != nil {
+			return nil, err
+		}
 	}
 	groups := []string{o.Group}
 	theirs, err := filepath.Glob("/sys/fs/cgroup/*/" + podmanGroup)
@@ -54,7 +55,8 @@ func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 			env = append(env, v)
 		}
 	}
-	cmd.Env = append(env, "HOME="+home, "CONTAINERS_CONF="+filepath.Join(o.Dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(o.Dir, "storage.conf"))
+	cmd.Env = append(env, "HOME="+home, "TMPDIR="+o.Dir, // where it leaves what it was sent when it is ended
+		"CONTAINERS_CONF="+filepath.Join(o.Dir, "containers.conf"), "CONTAINERS_STORAGE_CONF="+filepath.Join(o.Dir, "storage.conf"))
 	for name, text := range map[string]string{
 		"containers.conf": fmt.Sprintf("[containers]\napparmor_profile = \"\"\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\nconmon_path = [%q]\n"+
 			"[engine.runtimes]\nrunc = [%q]\n", k.Path("conmon"), runc.Path("runc")),
@@ -64,7 +66,11 @@ func StartPodman(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	return start(ctx, o, groups, socket, cmd, acceptImages)
+	e, err := start(ctx, o, groups, socket, cmd, func() error { return errors.Join(k.Cover(), acceptImages()) })
+	if err == nil {
+		e.cleans = o.Suite != ""
+	}
+	return e, err
 }
 
 // acceptImages writes which images are taken to the thread's own /etc, where Podman looks for that when it makes one of a container.

@@ -31,7 +31,10 @@ type Finder struct {
 
 // Kit is a directory tree with programs that are not installed; without a root,
 // they are.
-type Kit struct{ root string }
+type Kit struct {
+	root  string
+	whole bool // it is a system of its own, of a [DebianSuite]
+}
 
 // Source gets programs into a new directory tree.
 type Source interface {
@@ -52,13 +55,13 @@ const (
 
 // Find returns the kit with the program, which has to understand --version, or -V.
 func (p *Finder) Find(ctx context.Context, program string, from Source) (Kit, error) {
-	if _, err := exec.LookPath(program); err == nil {
+	if _, err := exec.LookPath(program); err == nil && !whole(from) {
 		return Kit{}, nil
 	}
 	why := "not installed"
 	dir := filepath.Join(p.Cache, from.Name())
 	if _, err := os.Lstat(dir); err == nil && p.Cache != "" {
-		k, err := p.kept(ctx, program, dir)
+		k, err := p.kept(ctx, program, dir, whole(from))
 		if err == nil {
 			return k, nil
 		}
@@ -78,7 +81,7 @@ func (p *Finder) Find(ctx context.Context, program string, from Source) (Kit, er
 		return Kit{}, err
 	}
 	defer func() { _ = held.Close() }()
-	if k, err := p.kept(ctx, program, dir); err == nil {
+	if k, err := p.kept(ctx, program, dir, whole(from)); err == nil {
 		return k, nil // another process fetched it while we waited
 	}
 	return p.bring(ctx, program, from)
@@ -121,10 +124,10 @@ func UserCache() string {
 
 // kept returns what an earlier run left in dir, if it is ours, works, and is what
 // was left.
-func (p *Finder) kept(ctx context.Context, program, dir string) (Kit, error) {
-	k := Kit{filepath.Join(dir, kitRoot)}
+func (p *Finder) kept(ctx context.Context, program, dir string, whole bool) (Kit, error) {
+	k := Kit{filepath.Join(dir, kitRoot), whole}
 	// Programs run as root: nobody else may have put them here.
-	for _, path := range []string{dir, k.root, k.Path(program)} {
+	for _, path := range []string{dir, k.root, k.file(program)} {
 		info, err := os.Lstat(path)
 		if err != nil {
 			return Kit{}, err
@@ -140,7 +143,7 @@ func (p *Finder) kept(ctx context.Context, program, dir string) (Kit, error) {
 	}
 	got, err := k.Version(ctx, program)
 	if err == nil && got != string(want) {
-		err = fmt.Errorf("%s is %q, and was %q", k.Path(program), got, want)
+		err = fmt.Errorf("%s is %q, and was %q", k.file(program), got, want)
 	}
 	return k, err
 }
@@ -162,7 +165,7 @@ func (p *Finder) bring(ctx context.Context, program string, from Source) (_ Kit,
 		return Kit{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	k := Kit{filepath.Join(dir, kitRoot)}
+	k := Kit{filepath.Join(dir, kitRoot), whole(from)}
 	if err := os.Mkdir(k.root, 0o755); err != nil {
 		return Kit{}, err
 	}
@@ -180,21 +183,32 @@ func (p *Finder) bring(ctx context.Context, program string, from Source) (_ Kit,
 	if err := errors.Join(os.RemoveAll(final), os.Rename(dir, final)); err != nil {
 		return Kit{}, err
 	}
-	return Kit{filepath.Join(final, kitRoot)}, nil
+	return Kit{filepath.Join(final, kitRoot), k.whole}, nil
 }
 
-// places are where a tree has programs.
+// programDirs are where a tree has programs.
+var programDirs = []string{"usr/sbin", "usr/bin", "sbin", "bin"}
+
 func (k Kit) places() []string {
 	var out []string
-	for _, d := range []string{"usr/sbin", "usr/bin", "sbin", "bin"} {
+	for _, d := range programDirs {
 		out = append(out, filepath.Join(k.root, d))
 	}
 	return out
 }
 
 // Path returns that of the program; where a kit has none of the name, it is looked for among
-// those that are installed.
+// those that are installed. One of a [DebianSuite] is there once the kit covers /usr.
 func (k Kit) Path(program string) string {
+	path := k.file(program)
+	if rest, found := strings.CutPrefix(path, k.root+"/"); found && k.whole {
+		return "/" + rest
+	}
+	return path
+}
+
+// file returns the path of the program in the tree, or its name.
+func (k Kit) file(program string) string {
 	if k.root == "" {
 		return program
 	}
@@ -209,7 +223,7 @@ func (k Kit) Path(program string) string {
 // environ is ours, changed so that programs of the kit find each other and their
 // libraries.
 func (k Kit) environ() []string {
-	if k.root == "" {
+	if k.root == "" || k.whole {
 		return os.Environ()
 	}
 	env := append(os.Environ(), "PATH="+strings.Join(append(k.places(), os.Getenv("PATH")), ":"))
@@ -228,9 +242,9 @@ func (k Kit) environ() []string {
 }
 
 // Command is one of the kit's programs, in a process group of its own: an
-// interrupt is for us, who end things in order.
+// interrupt is for us, who end things in order. One of a [DebianSuite] has the host's libraries.
 func (k Kit) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, k.Path(program), args...)
+	cmd := exec.CommandContext(ctx, k.file(program), args...)
 	cmd.Env = k.environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
@@ -241,6 +255,8 @@ func (k Kit) Version(ctx context.Context, program string) (string, error) {
 	limit, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	cmd := k.Command(limit, program, "--version")
+	path := cmd.Path
+	k.inside(cmd)
 	out, err := cmd.Output()
 	if _, ended := errors.AsType[*exec.ExitError](err); ended { // those of xfsprogs know the short one alone
 		if short, e := k.Command(limit, program, "-V").Output(); e == nil {
@@ -253,7 +269,7 @@ func (k Kit) Version(ctx context.Context, program string) (string, error) {
 	line, _, _ := strings.Cut(string(out), "\n")
 	line = strings.TrimSpace(line)
 	// What was built of a module may not know its version, but Go does.
-	if info, err := buildinfo.ReadFile(cmd.Path); err == nil && strings.HasPrefix(info.Main.Version, "v") {
+	if info, err := buildinfo.ReadFile(path); err == nil && strings.HasPrefix(info.Main.Version, "v") {
 		line += ", " + info.Main.Path + " " + info.Main.Version
 	}
 	return line, nil

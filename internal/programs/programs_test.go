@@ -138,7 +138,7 @@ func TestPrograms(t *testing.T) {
 		if err := os.MkdirAll(libs, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		env := Kit{root}.environ()
+		env := Kit{root: root}.environ()
 		path := "PATH=" + root + "/usr/sbin:" + root + "/usr/bin:" + root + "/sbin:" + root + "/bin:" + os.Getenv("PATH")
 		if !slices.Contains(env, path) || !slices.Contains(env, "LD_LIBRARY_PATH="+libs) {
 			t.Errorf("got %q", env[len(env)-2:])

@@ -49,24 +49,36 @@ func (d DebianPackage) Get(ctx context.Context, p *Finder, root string) error {
 	if err := os.MkdirAll(filepath.Join(cache, "archives", "partial"), 0o755); err != nil {
 		return err
 	}
-	if err := apt(ctx, p.lists, cache, "install", "--yes", "--no-install-recommends", "--download-only", string(d)); err != nil {
+	if err := apt(ctx, p.lists, cache, download(string(d))...); err != nil {
 		return err
 	}
+	found, err := extract(ctx, cache, root)
+	if err == nil && found == 0 {
+		err = fmt.Errorf("the package %s is installed already, and lacks the program", string(d))
+	}
+	return err
+}
+
+// download is apt's command for packages and what they depend on.
+func download(packages ...string) []string {
+	return append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)
+}
+
+// extract unpacks what apt has downloaded, and says how many packages that are.
+func extract(ctx context.Context, cache, root string) (int, error) {
 	archives, err := filepath.Glob(filepath.Join(cache, "archives", "*.deb"))
 	if err != nil {
-		return err
-	}
-	if len(archives) == 0 {
-		return fmt.Errorf("the package %s is installed already, and lacks the program", string(d))
+		return 0, err
 	}
 	for _, archive := range archives {
 		if err := Said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, root)); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return len(archives), nil
 }
 
+// apt runs apt-get with lists and a cache of our own.
 func apt(ctx context.Context, lists, cache string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "apt-get", append([]string{
 		"-q", "-o", "Dir::State::lists=" + lists, "-o", "Dir::Cache=" + cache, "-o", "APT::Sandbox::User=root",

@@ -54,6 +54,7 @@ func TestSaid(t *testing.T) {
 func TestSourcesNameWhatTheyOffer(t *testing.T) {
 	for from, want := range map[Source]string{
 		DebianPackage("crun"):                     "--fetch gets Debian's package crun without installing it",
+		DebianSuite{"trixie", "podman runc"}:      "--fetch gets Debian's podman runc of trixie without installing it",
 		GoProgram{"example.org/a/tool", "v1.2.3"}: "--fetch builds its version v1.2.3 with Go, which takes minutes",
 	} {
 		if from.Offer() != want {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"sandpit.dev/internal/programs"
 )
 
 // apt is apt with lists of its own, for one suite. It installs nothing on the host.
@@ -18,7 +20,7 @@ type apt struct {
 	opts []string
 }
 
-func (c *cache) openApt(suite string, from archive) (*apt, error) {
+func (c *cache) openApt(suite string, from programs.Archive) (*apt, error) {
 	a := &apt{c: c, dir: c.path("apt", suite)}
 	for _, dir := range []string{"lists/partial", "archives/partial"} {
 		if err := os.MkdirAll(filepath.Join(a.dir, dir), 0o755); err != nil {
@@ -26,7 +28,7 @@ func (c *cache) openApt(suite string, from archive) (*apt, error) {
 		}
 	}
 	list, status := filepath.Join(a.dir, "debian.sources"), filepath.Join(a.dir, "status")
-	for path, text := range map[string]string{list: from.suite(suite), status: ""} {
+	for path, text := range map[string]string{list: from.Source(suite), status: ""} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return nil, err
 		}

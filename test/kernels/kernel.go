@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"sandpit.dev/internal/programs"
 )
 
 // suites are the releases whose kernels are checked, by age.
@@ -27,15 +29,11 @@ type kernel struct {
 
 // fetchKernels fetches the newest kernel of each suite, those that are wanted.
 func (c *cache) fetchKernels(wanted []string) (kernels []kernel, err error) {
-	name, err := codename("/etc/os-release")
+	from, err := programs.HostArchive()
 	if err != nil {
 		return nil, err
 	}
-	from, err := findArchive("/etc/apt", name)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(c.path("apt", "root.sources"), []byte(from.suite(rootSuite)), 0o644); err != nil {
+	if err := os.WriteFile(c.path("apt", "root.sources"), []byte(from.Source(rootSuite)), 0o644); err != nil {
 		return nil, err
 	}
 	for _, suite := range suites {

@@ -33,48 +33,54 @@ type Host struct {
 // New returns a host whose Engine, Docker's, runs until the test's end. It skips the test where there can be none.
 func New(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{})
 }
 
 // NewSmall is New with an Engine whose data are on a file system of a size, and go with it.
 func NewSmall(t testing.TB, bytes int64) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{DataBytes: bytes})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{DataBytes: bytes})
 }
 
 // NewOn is New with an Engine whose data are on a file system of a size, mounted with options: see [dockerd.Options].
 func NewOn(t testing.TB, bytes int64, system, options string) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{DataBytes: bytes, DataFS: system, DataOptions: options})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{DataBytes: bytes, DataFS: system, DataOptions: options})
 }
 
 // NewTLS is New with an Engine that listens over TLS in its own network, too, see [Host.ServeTCP], with the certificates of a directory.
 func NewTLS(t testing.TB, certificates string) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{TLS: certificates})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{TLS: certificates})
 }
 
 // NewMapped is New with an Engine that maps the users of containers.
 func NewMapped(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{MapUsers: true})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{MapUsers: true})
 }
 
 // NewRootless is New with an Engine that is nobody on the host.
 func NewRootless(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.Start, "dockerd", "docker.io", dockerd.Options{Rootless: true})
+	return newHost(t, dockerd.Start, dockerd.FindDocker, dockerd.Options{Rootless: true})
 }
 
 // NewPodman is New with Podman's service.
 func NewPodman(t testing.TB) *Host {
 	t.Helper()
-	return newHost(t, dockerd.StartPodman, "podman", "podman", dockerd.Options{})
+	return newHost(t, dockerd.StartPodman, dockerd.FindPodman, dockerd.Options{})
 }
 
-type starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
+type (
+	starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
+	finder  func(context.Context, dockerd.Options) (programs.Kit, error)
+)
 
-func newHost(t testing.TB, start starter, program, pkg string, o dockerd.Options) *Host {
+// suiteVariable names another release of Debian, whose Engines the tests have then: trixie has Docker 26 and Podman 5.4.
+const suiteVariable = "SANDPIT_TEST_ENGINES"
+
+func newHost(t testing.TB, start starter, find finder, o dockerd.Options) *Host {
 	t.Helper()
 	skiptest.WithoutRoot(t, "an Engine makes namespaces")
 	dir, err := os.MkdirTemp("", "dockerd-") // t.TempDir is too long for a socket's name
@@ -82,7 +88,7 @@ func newHost(t testing.TB, start starter, program, pkg string, o dockerd.Options
 		t.Fatal(err)
 	}
 	_, err = exec.LookPath("apt-get")
-	o.Dir, o.Group = dir, "sandpit-test-"+rand.Text()
+	o.Dir, o.Group, o.Suite = dir, "sandpit-test-"+rand.Text(), os.Getenv(suiteVariable)
 	o.Programs = &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil}
 	h := &Host{Dir: dir, t: t, start: start, options: o}
 	t.Cleanup(func() {
@@ -91,7 +97,7 @@ func newHost(t testing.TB, start starter, program, pkg string, o dockerd.Options
 			t.Errorf("remove what the Engine left: %v", err)
 		}
 	})
-	if h.kit, err = h.options.Programs.Find(t.Context(), program, programs.DebianPackage(pkg)); err != nil {
+	if h.kit, err = find(t.Context(), h.options); err != nil {
 		if !h.options.Programs.Fetch {
 			t.Skipf("no Engine: %v", err)
 		}

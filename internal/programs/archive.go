@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package programs
 
 import (
 	"bufio"
@@ -12,15 +12,24 @@ import (
 	"strings"
 )
 
-// archive is where the host has Debian's packages from.
-type archive struct{ uris, signedBy string }
+// Archive is where the host has Debian's packages from.
+type Archive struct{ uris, signedBy string }
+
+// HostArchive returns that of the release that the host runs.
+func HostArchive() (Archive, error) {
+	name, err := codename("/etc/os-release")
+	if err != nil {
+		return Archive{}, err
+	}
+	return findArchive("/etc/apt", name)
+}
 
 // keyring is what Debian's archive is checked with where the host's sources name nothing.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // findArchive looks through the sources in etc, apt's directory, for those of the release
 // that the host runs.
-func findArchive(etc, codename string) (archive, error) {
+func findArchive(etc, codename string) (Archive, error) {
 	for _, pattern := range []string{"sources.list.d/*.sources", "sources.list", "sources.list.d/*.list"} {
 		files, _ := filepath.Glob(filepath.Join(etc, pattern)) // only a malformed pattern is an error
 		for _, file := range files {
@@ -35,7 +44,7 @@ func findArchive(etc, codename string) (archive, error) {
 			for _, s := range stanzas {
 				if slices.Contains(strings.Fields(s["types"]), "deb") && slices.Contains(strings.Fields(s["suites"]), codename) &&
 					slices.Contains(strings.Fields(s["components"]), "main") && s["enabled"] != "no" && s["uris"] != "" {
-					a := archive{s["uris"], s["signed-by"]}
+					a := Archive{s["uris"], s["signed-by"]}
 					if a.signedBy == "" {
 						a.signedBy = keyring
 					}
@@ -44,11 +53,11 @@ func findArchive(etc, codename string) (archive, error) {
 			}
 		}
 	}
-	return archive{}, errors.New("the host's package sources have none of its own Debian release; this needs Debian")
+	return Archive{}, errors.New("the host's package sources have none of its own Debian release; this needs Debian")
 }
 
-// suite is the archive's source of another suite.
-func (a archive) suite(name string) string {
+// Source is a file of apt's that names one suite of the archive.
+func (a Archive) Source(name string) string {
 	return "Types: deb\nURIs: " + a.uris + "\nSuites: " + name + "\nComponents: main\nSigned-By: " + a.signedBy + "\n"
 }
 

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package programs
 
 import (
 	"os"
@@ -32,13 +32,13 @@ Signed-By: /etc/debian.gpg
 `
 	for name, c := range map[string]struct {
 		file, text string
-		want       archive
+		want       Archive
 	}{
-		"Deb822":         {"sources.list.d/debian.sources", deb822, archive{"https://mirror.example/debian", "/etc/debian.gpg"}},
-		"OneLine":        {"sources.list", "# deb x\ndeb https://mirror.example/debian bookworm main # a word\n", archive{"https://mirror.example/debian", keyring}},
-		"WithOptions":    {"sources.list.d/x.list", "deb [arch=amd64 signed-by=/k.gpg] https://mirror.example/debian bookworm main contrib\n", archive{"https://mirror.example/debian", "/k.gpg"}},
-		"AnotherRelease": {"sources.list", "deb https://mirror.example/debian sid main\n", archive{}},
-		"OnlySources":    {"sources.list", "deb-src https://mirror.example/debian bookworm main\n", archive{}},
+		"Deb822":         {"sources.list.d/debian.sources", deb822, Archive{"https://mirror.example/debian", "/etc/debian.gpg"}},
+		"OneLine":        {"sources.list", "# deb x\ndeb https://mirror.example/debian bookworm main # a word\n", Archive{"https://mirror.example/debian", keyring}},
+		"WithOptions":    {"sources.list.d/x.list", "deb [arch=amd64 signed-by=/k.gpg] https://mirror.example/debian bookworm main contrib\n", Archive{"https://mirror.example/debian", "/k.gpg"}},
+		"AnotherRelease": {"sources.list", "deb https://mirror.example/debian sid main\n", Archive{}},
+		"OnlySources":    {"sources.list", "deb-src https://mirror.example/debian bookworm main\n", Archive{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			etc := t.TempDir()
@@ -49,12 +49,12 @@ Signed-By: /etc/debian.gpg
 				t.Fatal(err)
 			}
 			got, err := findArchive(etc, "bookworm")
-			if got != c.want || (err == nil) != (c.want != archive{}) {
+			if got != c.want || (err == nil) != (c.want != Archive{}) {
 				t.Errorf("got %+v, %v, want %+v", got, err, c.want)
 			}
 		})
 	}
-	got := archive{"https://mirror.example/debian", "/k.gpg"}.suite("trixie-backports")
+	got := Archive{"https://mirror.example/debian", "/k.gpg"}.Source("trixie-backports")
 	for _, want := range []string{"URIs: https://mirror.example/debian\n", "Suites: trixie-backports\n", "Signed-By: /k.gpg\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
