@@ -19,6 +19,7 @@ type Place struct {
 	// Whole is where it is now, of what is to be a part: then the directory Sub of it, relative and
 	// clean, takes its place at At. "": it is at At already.
 	Whole, Sub string
+	Make       bool // directories of Sub that are missing, each as whoever owns the one above
 }
 
 // Blocked is why a directory is none: something on the path is a link or a file, or it is missing.
@@ -85,7 +86,7 @@ func (p Place) arrange(root *os.File, attrs uint64) error {
 	if is, err := isRoot(whole); !is || err != nil {
 		return err // its part is where it should be
 	}
-	sub, err := openDir(whole, p.Sub, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_XDEV)
+	sub, err := p.openSub(whole)
 	if err != nil {
 		return err
 	}
@@ -115,6 +116,53 @@ func (p Place) arrange(root *os.File, attrs uint64) error {
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return fmt.Errorf("unmount %s: %w", p.Whole, err)
+	}
+	return nil
+}
+
+// inWhole keeps to a whole.
+const inWhole = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV
+
+// openSub opens the part.
+func (p Place) openSub(whole *os.File) (*os.File, error) {
+	sub, err := openDir(whole, p.Sub, inWhole)
+	if !p.Make || !errors.Is(err, unix.ENOENT) {
+		return sub, err
+	}
+	dir := whole
+	for name := range strings.SplitSeq(p.Sub, "/") {
+		next, err := openDir(dir, name, inWhole)
+		if errors.Is(err, unix.ENOENT) {
+			if err = makeLike(dir, name); err == nil {
+				next, err = openDir(dir, name, inWhole)
+			}
+		}
+		if dir != whole {
+			_ = dir.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+// makeLike makes a directory in dir as its owner would, who is then the new one's: who exchanges it meanwhile is given nothing. The thread is one of Arrange.
+func makeLike(dir *os.File, name string) (err error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return &os.PathError{Op: "fstat", Path: dir.Name(), Err: err}
+	}
+	unix.Umask(0o022)                       // the thread's own
+	_, _ = unix.SetfsgidRetGid(int(st.Gid)) // neither says whether it worked: without it is root's
+	_, _ = unix.SetfsuidRetUid(int(st.Uid))
+	defer func() {
+		_, _ = unix.SetfsuidRetUid(0)
+		_, _ = unix.SetfsgidRetGid(0)
+	}()
+	if err := unix.Mkdirat(int(dir.Fd()), name, 0o755); err != nil && !errors.Is(err, unix.EEXIST) {
+		return &os.PathError{Op: "mkdirat", Path: name, Err: err}
 	}
 	return nil
 }

@@ -39,10 +39,59 @@ func TestArrange(t *testing.T) {
 			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "file"}, ""},
 			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "other"}, ""}, // another file system
 			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "missing"}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "out/x", Make: true}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "in/x", Make: true}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "file/x", Make: true}, ""},
+			{mount.Place{At: place("at"), Whole: place("whole"), Sub: "other/x", Make: true}, ""},
 			{mount.Place{At: place("link"), Whole: place("whole"), Sub: "a"}, ""},
 		} {
 			if err := arranged(ns, place, s.place, s.want); err != nil {
 				t.Errorf("%+v: %v", s.place, err)
+			}
+		}
+		return nil
+	})
+}
+
+// What is missing of a part is made as the one above is: of its owner, who may write there.
+func TestArrangeMakes(t *testing.T) {
+	skiptest.WithoutRoot(t, "it mounts")
+	dir := t.TempDir()
+	whole, at := filepath.Join(dir, "whole"), filepath.Join(dir, "at")
+	if err := errors.Join(os.Mkdir(whole, 0o755), os.Mkdir(at, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	inNamespace(t, func(ns *os.File) error {
+		for _, c := range []struct {
+			uid  int
+			mode os.FileMode
+			made bool
+		}{{4711, 0o755, true}, {0, 0o755, true}, {4711, 0o555, false}} {
+			if err := errors.Join(unix.Mount("tmpfs", whole, "tmpfs", 0, "size=1m"), os.Chmod(whole, c.mode), os.Chown(whole, c.uid, c.uid)); err != nil {
+				return err
+			}
+			err := mount.Arrange(ns, unix.MOUNT_ATTR_NOSUID, []mount.Place{{At: at, Whole: whole, Sub: "a/b", Make: true, ReadOnly: true}})
+			if !c.made {
+				if err == nil {
+					t.Errorf("a directory was made where its owner may write none")
+				}
+				return unix.Unmount(whole, unix.MNT_DETACH)
+			}
+			if err != nil {
+				return err
+			}
+			var st unix.Stat_t
+			if err := unix.Stat(at, &st); err != nil {
+				return err
+			}
+			if int(st.Uid) != c.uid || int(st.Gid) != c.uid || st.Mode&0o7777 != 0o755 {
+				t.Errorf("below one of user %d it is of user %d and group %d, mode %o", c.uid, st.Uid, st.Gid, st.Mode)
+			}
+			if err := os.Mkdir(filepath.Join(at, "x"), 0o755); !errors.Is(err, unix.EROFS) {
+				t.Errorf("in what is to read alone: %v", err)
+			}
+			if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+				return err
 			}
 		}
 		return nil

@@ -116,7 +116,7 @@ func TestDriver(t *testing.T) {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
 				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
-				Lacks:     append(lacks(), runtime.VolumeParts), // as long as the tests' Engine is older than Docker 26
+				Lacks:     lacksOverStreams(t, h),
 				Tried:     tried(),
 				Otherwise: otherwise(),
 			}
@@ -132,6 +132,20 @@ func lacks() []runtime.Feature {
 	return []runtime.Feature{
 		runtime.Isolation, runtime.LimitSockets, runtime.LimitDisk, runtime.Sudo, runtime.CheapSnapshots,
 	}
+}
+
+// lacksOverStreams are those of an Engine whose containers the server does not enter: Docker mounts directories of volumes from 26 on.
+func lacksOverStreams(t *testing.T, h *dockerdtest.Host) []runtime.Feature {
+	t.Helper()
+	engine, err := engineapi.Find(t.Context(), engineapi.Environment{Host: "unix://" + h.Socket()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	if engine.MountsParts() {
+		return lacks()
+	}
+	return append(lacks(), runtime.VolumeParts)
 }
 
 // tried are tests of the groups for isolation that hold on every Engine.

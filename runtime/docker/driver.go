@@ -65,15 +65,16 @@ type Driver struct {
 	base    baseTree
 	root    *user // who containers' root is on the host; nil: not known yet
 
-	trial   func() error // whether this process can steer networks, found out once
-	agent   once         // the volume with the agent is there
-	disks   foundLimits
-	begun   atomic.Int64 // how often the Engine was lost
-	chosen  once         // stream is known
-	swept   once         // what an earlier server left is removed
-	joining chanLock     // held while an image is made of layers
-	volumes sync.RWMutex // held while a volume is made or removed; read-held while containers get some
-	handing chanLock     // held while a volume is given to its first sandbox's user
+	trial    func() error // whether this process can steer networks, found out once
+	agent    once         // the volume with the agent is there
+	disks    foundLimits
+	begun    atomic.Int64 // how often the Engine was lost
+	chosen   once         // stream is known
+	swept    once         // what an earlier server left is removed
+	joining  chanLock     // held while an image is made of layers
+	removing chanLock     // held while images are removed that nothing uses any more
+	volumes  sync.RWMutex // held while a volume is made or removed; read-held while containers get some
+	handing  chanLock     // held while a volume is given to its first sandbox's user
 }
 
 var (

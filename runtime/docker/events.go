@@ -279,10 +279,8 @@ func (i *Instance) adopt(ctx context.Context) error {
 	if !i.Paused() && i.marked(pausingFile) { // a Pause or a Resume that was killed on its way
 		i.continueAgent(ctx)
 	}
-	if hasParts(c) {
-		if err := i.finishVolumes(ctx, c); err != nil {
-			return err
-		}
+	if err := i.finishVolumes(ctx, c); err != nil {
+		return err
 	}
 	// What happened before it was known here was told to nobody.
 	return i.look(ctx)

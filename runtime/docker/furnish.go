@@ -84,7 +84,7 @@ func (d *Driver) visit(ctx context.Context, image string, mounts []sandbox.Mount
 	var wholes []engineapi.Mount
 	at = make([]string, len(mounts))
 	for n, m := range mounts {
-		if m.Sub != "" || d.isFresh(m.Volume) && !d.engine.Podman() {
+		if (m.Sub != "" || d.isFresh(m.Volume)) && !d.makesInside() {
 			at[n] = insideVolume(n)
 			wholes = append(wholes, engineapi.Mount{Type: "volume", Source: d.engineVolume(m.Volume), Target: at[n], Volume: &engineapi.VolumeOptions{NoCopy: true}})
 		}
@@ -100,7 +100,7 @@ func (d *Driver) visitOf(container string) *visit {
 // makeParts makes the directories of volumes that are to be mounted.
 func (v *visit) makeParts(ctx context.Context, mounts []sandbox.Mount, at []string) error {
 	for n, m := range mounts {
-		if m.Sub == "" {
+		if m.Sub == "" || v.d.makesInside() {
 			continue
 		}
 		missing, err := v.missing(ctx, at[n], m.Sub)
@@ -167,18 +167,22 @@ func (i *Instance) handNew(ctx context.Context, mounts []sandbox.Mount) error {
 	if !i.d.engine.Podman() {
 		return nil
 	}
-	for _, m := range mounts {
-		if m.ReadOnly { // the user writes to none; it is given with its next mount
+	for n, m := range mounts {
+		at := m.Path
+		switch {
+		case m.Sub != "":
+			at = insideVolume(n) // the whole, and it can be written to
+		case m.ReadOnly: // the user writes to none; it is given with its next mount
 			continue
 		}
-		if err := i.handOne(ctx, m); err != nil {
+		if err := i.handOne(ctx, m, at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (i *Instance) handOne(ctx context.Context, m sandbox.Mount) error {
+func (i *Instance) handOne(ctx context.Context, m sandbox.Mount, at string) error {
 	if err := i.d.handing.lock(ctx); err != nil {
 		return err
 	}
@@ -192,7 +196,7 @@ func (i *Instance) handOne(ctx context.Context, m sandbox.Mount) error {
 	if err := errors.Join(err, w.Close()); err != nil {
 		return err
 	}
-	if err := i.d.engine.PutArchive(ctx, i.its(), m.Path, &b); err != nil {
+	if err := i.d.engine.PutArchive(ctx, i.its(), at, &b); err != nil {
 		return err
 	}
 	return i.d.unfresh(m.Volume)

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/agent/mux"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
 )
 
@@ -214,6 +215,10 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec) error {
 	if err := i.d.engine.StartContainer(ctx, i.its()); err != nil {
 		i.unsure = true
 		i.ended(runtime.Exit{Cause: sandbox.CauseHost, Detail: "its container did not start"})
+		if engineapi.PartChanged(err) { // since its directories were looked at
+			return fault.Wrap(fault.Unavailable, err, "a directory of a volume of sandbox %s cannot be mounted now: it, or what is on the way to it, became a link or a file", i.id).
+				WithRemedy("try again; if a sandbox keeps changing what is on the way to it, stop that first")
+		}
 		return err
 	}
 	return i.arrange(ctx, spec.Mounts)

@@ -79,8 +79,13 @@ func (d *Driver) release(ctx context.Context, id, ref string) error {
 	return err
 }
 
-// removeOld removes images that were released and that nothing uses any more. What fails is tried again.
+// removeOld removes images that were released and that nothing uses any more. What fails is tried again. One looks at a time: what goes
+// while another looks may be the last that used an image which that found in use.
 func (d *Driver) removeOld(ctx context.Context) {
+	if d.removing.lock(ctx) != nil {
+		return // the next looks
+	}
+	defer d.removing.unlock()
 	d.mu.Lock()
 	some := d.someOld
 	d.someOld = false

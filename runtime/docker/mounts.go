@@ -54,8 +54,9 @@ func (d *Driver) mountsParts() error {
 	if d.engine.MountsParts() {
 		return nil
 	}
-	if d.engine.Podman() {
-		return fault.New(fault.Unsupported, "the docker runtime mounts no directories of volumes with Podman, which knows none before version 5.4, and reaches no volume by an archive of what is above it").WithRemedy("mount the whole volume")
+	if d.enters() != nil && d.engine.Podman() {
+		return fault.New(fault.Unsupported, "Podman at %s mounts no directories of volumes for who speaks Docker's API, and the server cannot do it for it: %s", d.engine.Host(), fault.As(d.enters()).Message).
+			WithRemedy("mount the whole volume, or %s", fault.As(d.enters()).Remedy)
 	}
 	if d.enters() != nil {
 		return fault.New(fault.Unsupported, "the Engine at %s mounts no directories of volumes, as those that speak version 1.45 of the API do, and the server cannot do it for it: %s", d.engine.Host(), fault.As(d.enters()).Message).
@@ -109,11 +110,16 @@ func (d *Driver) engineMounts(mounts []sandbox.Mount) []engineapi.Mount {
 			e.Volume.Subpath = m.Sub
 		default:
 			e.Target = insideVolume(n) // see arrange
+			e.ReadOnly = m.ReadOnly && !d.makesInside()
 		}
 		out = append(out, e)
 	}
 	return out
 }
+
+// makesInside reports whether directories of volumes that are missing are made in the mounts of a container: an archive that Podman unpacks
+// beside a volume does not reach into it.
+func (d *Driver) makesInside() bool { return d.engine.Podman() }
 
 // mountsLabel is what a container's label says of its volumes: "" of one that has none.
 func mountsLabel(mounts []sandbox.Mount) string {
@@ -206,9 +212,13 @@ func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
 	if err != nil {
 		return i.orDown(err)
 	}
-	if !sharesKernel(c.HostConfig.Runtime) { // the Engine's default, by then
+	name, err := i.d.engine.RuntimeOf(ctx, c) // the Engine's default, by then
+	if err != nil {
+		return i.orDown(err)
+	}
+	if !sharesKernel(name) {
 		if hasParts(c) {
-			return otherKernel(c.HostConfig.Runtime)
+			return otherKernel(name)
 		}
 		return nil
 	}
@@ -216,7 +226,7 @@ func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
 	for n, m := range mounts {
 		places[n] = mount.Place{At: m.Path, ReadOnly: m.ReadOnly}
 		if m.Sub != "" && hasMount(c, insideVolume(n)) {
-			places[n].Whole, places[n].Sub = insideVolume(n), m.Sub
+			places[n].Whole, places[n].Sub, places[n].Make = insideVolume(n), m.Sub, i.d.makesInside()
 		}
 	}
 	ns, err := i.openNamespace(ctx, host.OpenMounts)
@@ -237,17 +247,21 @@ func (i *Instance) arrange(ctx context.Context, mounts []sandbox.Mount) error {
 	return nil
 }
 
-// finishVolumes arranges what an earlier server may have ended before it had. A container whose volumes
-// cannot be is stopped: the whole of one is in it.
+// finishVolumes arranges what an earlier server may have ended before it had. A container in which the whole of a volume is for a part that
+// cannot be mounted is stopped.
 func (i *Instance) finishVolumes(ctx context.Context, c engineapi.Inspected) error {
 	mounts, err := mountsOf(c)
-	if err == nil {
+	if err == nil && hasParts(c) {
 		err = i.d.enters()
 	}
 	if err == nil {
 		err = i.arrange(ctx, mounts)
 	}
 	if err == nil || fault.Is(err, fault.State) {
+		return nil
+	}
+	if !hasParts(c) { // its root may have moved their places since
+		i.d.log.Warn("the volumes of a sandbox could not be mounted nosuid and nodev anew", "sandbox", i.id, "error", err)
 		return nil
 	}
 	i.d.log.Error("a sandbox is stopped: its volumes cannot be mounted as they should be", "sandbox", i.id, "error", err)

@@ -41,8 +41,8 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	if err != nil {
 		return nil, i.orDown(err)
 	}
-	if !sharesKernel(c.HostConfig.Runtime) { // the Engine's default, by then
-		return nil, apart(c.HostConfig.Runtime)
+	if err := i.sharesNetworks(ctx, c); err != nil {
+		return nil, err
 	}
 	netns, err := i.openNamespace(ctx, host.OpenNetwork)
 	if err != nil {
@@ -139,6 +139,18 @@ func sharesKernel(runtime string) bool {
 func apart(runtime string) error {
 	return fault.New(fault.Unsupported, "containers of the runtime %s have a network stack of their own, of which no traffic can be brought to the server", sandbox.Clip(runtime, 40)).
 		WithRemedy("set docker.runtime: runc")
+}
+
+// sharesNetworks says that a container's OCI runtime, the Engine's default by then, has a network stack of its own.
+func (i *Instance) sharesNetworks(ctx context.Context, c engineapi.Inspected) error {
+	name, err := i.d.engine.RuntimeOf(ctx, c)
+	if err != nil {
+		return i.orDown(err)
+	}
+	if !sharesKernel(name) {
+		return apart(name)
+	}
+	return nil
 }
 
 // unsteered says why no traffic of containers can come to the server, as far as this side of the Engine

@@ -30,13 +30,21 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	// What is in the way is seen before the disk is copied; under an earlier volume the copy shows it.
 	v := i.d.visitOf(c.ID)
 	limits, err := i.d.limitable(ctx)
 	if err != nil {
 		return err
 	}
 	same := mountsLabel(spec.Mounts) == c.Config.Labels[labelMounts] && diskLabel(limits, spec.Limits) == c.Config.Labels[labelDisk]
+	if !same && partsByEngine(c, had) {
+		return i.rebuild(ctx, c, spec) // an Engine shows nothing of a container once a directory that it mounts is gone
+	}
+	if same {
+		if err := i.remakeParts(ctx, v, c, spec.Mounts); err != nil {
+			return err
+		}
+	}
+	// What is in the way is seen before the disk is copied; under an earlier volume the copy shows it.
 	var places []directory // somebody moved away
 	for _, m := range spec.Mounts {
 		if covered(m.Path, had) {
@@ -56,27 +64,34 @@ func (i *Instance) remount(ctx context.Context, spec runtime.Spec) error {
 	if !same {
 		return i.rebuild(ctx, c, spec)
 	}
-	if err := v.mkdir(ctx, places); err != nil {
-		return err
+	return v.mkdir(ctx, places)
+}
+
+// partsByEngine reports whether the Engine mounts directories of volumes in a container.
+func partsByEngine(c engineapi.Inspected, mounts []sandbox.Mount) bool {
+	for n, m := range mounts {
+		if m.Sub != "" && !hasMount(c, insideVolume(n)) {
+			return true
+		}
 	}
-	return i.remakeParts(ctx, v, c, spec.Mounts)
+	return false
 }
 
 // remakeParts makes the directories of volumes that were removed since they were mounted last.
 func (i *Instance) remakeParts(ctx context.Context, v *visit, c engineapi.Inspected, mounts []sandbox.Mount) error {
-	gone := false
+	if i.d.makesInside() {
+		return nil
+	}
+	gone := partsByEngine(c, mounts)
 	for n, m := range mounts {
-		switch {
-		case m.Sub == "" || gone:
-		case !hasMount(c, insideVolume(n)): // the Engine's part shows no more than itself
-			gone = true
-		default:
-			missing, err := v.missing(ctx, insideVolume(n), m.Sub)
-			if err != nil {
-				return v.notPart(ctx, m, err)
-			}
-			gone = len(missing) > 0
+		if m.Sub == "" || gone {
+			continue
 		}
+		missing, err := v.missing(ctx, insideVolume(n), m.Sub)
+		if err != nil {
+			return v.notPart(ctx, m, err)
+		}
+		gone = len(missing) > 0
 	}
 	if !gone {
 		return nil

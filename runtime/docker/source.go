@@ -61,6 +61,9 @@ func (d *Driver) notPulled(ctx context.Context, shown string, err error) error {
 	case fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) || wantsLogin(err):
 		return fault.Wrap(fault.NotFound, err, "the image %q is neither here nor on the Engine at %s, and its registry does not give it: %s", shown, d.engine.Host(), fault.As(err).Message).
 			WithRemedy("see that it is written right; log the Engine in to its registry if that wants it, or load it there: docker load")
+	case isUnknown(err):
+		return fault.Wrap(fault.NotFound, err, "the image %q is neither here nor on the Engine at %s, and its registry does not give it: it has none of that name", shown, d.engine.Host()).
+			WithRemedy("see that it is written right, or load it there: docker load")
 	case fault.Is(err, fault.Unavailable):
 		return fault.Wrap(fault.Unavailable, err, "the Engine at %s cannot pull the image %q: its registry does not answer, or not as one", d.engine.Host(), shown).
 			WithRemedy("try docker pull there, which says more; or load the image: docker load, or sandpit image import")
@@ -75,3 +78,9 @@ func wantsLogin(err error) bool {
 
 // isForAnother reports whether an Engine found the image's name in its registry, and none of its images is for its processor.
 func isForAnother(err error) bool { return strings.Contains(err.Error(), "no matching manifest") }
+
+// isUnknown reports whether a registry says that it has no such image. From Docker 26 on, where it does not say of its words that they are JSON,
+// the Engine only passes them on.
+func isUnknown(err error) bool {
+	return strings.Contains(err.Error(), `"NAME_UNKNOWN"`) || strings.Contains(err.Error(), `"MANIFEST_UNKNOWN"`)
+}

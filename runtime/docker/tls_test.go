@@ -155,7 +155,7 @@ func TestAnEngineOverTLS(t *testing.T) {
 				Image: image, Coarse: coarse,
 				Open:      func(t *testing.T) runtime.Driver { return open(t, dir, namespace) },
 				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes},
-				Lacks:     append(lacks(), runtime.VolumeParts),
+				Lacks:     lacksOverStreams(t, h),
 				Otherwise: otherwise(),
 			}
 		}, without...)

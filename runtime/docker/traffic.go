@@ -50,8 +50,8 @@ func (i *Instance) carryTraffic(ctx context.Context) (runtime.Traffic, error) {
 	if err != nil {
 		return nil, i.orDown(err)
 	}
-	if !sharesKernel(c.HostConfig.Runtime) {
-		return nil, apart(c.HostConfig.Runtime)
+	if err := i.sharesNetworks(ctx, c); err != nil {
+		return nil, err
 	}
 	// What is connected to a network shows there before it has an interface.
 	for name := range c.NetworkSettings.Networks {

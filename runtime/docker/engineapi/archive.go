@@ -13,6 +13,9 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"strings"
+
+	"sandpit.dev/fault"
 )
 
 // FileStat is what an Engine says of a file of a container, which it does not follow if it is a link.
@@ -73,5 +76,12 @@ func (c *Client) OwnerOf(ctx context.Context, id, path string) (uid, gid int, er
 	return h.Uid, h.Gid, nil
 }
 
-// MountsParts reports whether the Engine mounts directories of volumes, see [VolumeOptions].
+// MountsParts reports whether the Engine mounts directories of volumes, see [VolumeOptions]. Podman does, from 5.4 on, for who speaks its own API:
+// of Docker's it takes the request, and mounts the whole volume.
 func (c *Client) MountsParts() bool { return !c.Podman() && !c.APIVersion().before(Version{1, 45}) }
+
+// PartChanged reports whether an Engine says that a directory of a volume is none, or leads elsewhere, now that it is to mount it.
+func PartChanged(err error) bool {
+	return fault.Is(err, fault.NotFound) && strings.Contains(err.Error(), "cannot access path") ||
+		fault.Is(err, fault.Invalid) && strings.Contains(err.Error(), "escapes the base directory")
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -246,6 +247,16 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 func (c *Client) InspectContainer(ctx context.Context, id string) (Inspected, error) {
 	var out Inspected
 	return out, c.call(ctx, request{method: http.MethodGet, path: container(id, "/json"), within: callTimeout}, &out)
+}
+
+// RuntimeOf returns the name of the OCI runtime that a container has.
+func (c *Client) RuntimeOf(ctx context.Context, i Inspected) (string, error) {
+	if i.HostConfig.Runtime != "oci" || !c.Podman() { // which Podman says of each to who speaks Docker's API
+		return i.HostConfig.Runtime, nil
+	}
+	var out struct{ OCIRuntime string }
+	err := c.call(ctx, request{method: http.MethodGet, path: "/v4.0.0/libpod" + container(i.ID, "/json"), within: callTimeout, bare: true}, &out)
+	return path.Base(out.OCIRuntime), err
 }
 
 // ListContainers returns all containers, up or down, that have these labels: name, or name=value.
