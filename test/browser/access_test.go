@@ -69,7 +69,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	if err := browser.Visit(one.tab, s.url+"/connect"); err != nil {
 		t.Fatal(err)
 	}
-	look("/connect")
+	look("connect, signed out")
 	if err := browser.Visit(one.tab, s.url+"/console/sandboxes"); err != nil {
 		t.Fatal(err)
 	}

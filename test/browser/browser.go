@@ -32,6 +32,9 @@ func (p Program) Open(ctx context.Context, dir string, hear func(event any)) (ta
 		chromedp.Flag("no-proxy-server", true), // pages are of this machine
 		chromedp.DisableGPU,
 	)
+	for name, value := range p.Flags {
+		o = append(o, chromedp.Flag(name, value))
+	}
 	if os.Getuid() == 0 {
 		o = append(o, chromedp.NoSandbox) // its sandbox refuses root
 	}
@@ -41,22 +44,37 @@ func (p Program) Open(ctx context.Context, dir string, hear func(event any)) (ta
 		closeTab()
 		end()
 	}
-	if hear != nil {
-		if err = chromedp.Listen(tab, hear); err == nil {
-			_, err = chromedp.Call(tab, network.Enable, network.EnableParams{})
-		}
-		if err == nil {
-			_, err = chromedp.Call(tab, log.Enable, cdp.Empty{})
-		}
-	}
-	if err == nil {
-		err = chromedp.Do(tab, chromedp.Navigate("about:blank"))
-	}
-	if err != nil {
+	if err = begin(tab, hear); err != nil {
 		done()
 		return nil, nil, err
 	}
 	return tab, done, nil
+}
+
+// Another opens another tab of the browser that a tab is of, which shares its cookies. Done closes it.
+func Another(of context.Context, hear func(event any)) (tab context.Context, done func(), err error) {
+	tab, done = chromedp.NewContext(of)
+	if err = begin(tab, hear); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return tab, done, nil
+}
+
+// begin has hear get a tab's events, and opens an empty page in it.
+func begin(tab context.Context, hear func(event any)) error {
+	if hear != nil {
+		if err := chromedp.Listen(tab, hear); err != nil {
+			return err
+		}
+		if _, err := chromedp.Call(tab, network.Enable, network.EnableParams{}); err != nil {
+			return err
+		}
+		if _, err := chromedp.Call(tab, log.Enable, cdp.Empty{}); err != nil {
+			return err
+		}
+	}
+	return chromedp.Do(tab, chromedp.Navigate("about:blank"))
 }
 
 // Visit opens an address in a tab, and returns when it has loaded.

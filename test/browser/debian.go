@@ -33,7 +33,9 @@ func (e Absent) Error() string { return e.reason }
 // Program is a browser that can be started.
 type Program struct {
 	Version string // as it says it
-	root    string
+	// Flags are of its command line, beside those that Open gives it.
+	Flags map[string]any
+	root  string
 }
 
 // Dir is where browsers are kept between runs: one under /var/tmp for each user.

@@ -34,5 +34,13 @@ export function go(to: string, replace = false): void {
 
 // at returns the parts of the address, decoded.
 export function at(): string[] {
-  return path.value.split("/").filter((p) => p !== "").map(decodeURIComponent);
+  return path.value.split("/").filter((p) => p !== "").map(decoded);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // an address that nobody made of a name
+  }
 }

@@ -34,7 +34,14 @@ FILES = {
     "/module.js": ("text/javascript", b"window.moduleRan = 'ran'"),
     "/dot.svg": ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>"),
     "/data.txt": ("text/plain", b"relative"),
-    "/sw.js": ("text/javascript", b"onfetch = e => e.respondWith(new Response('taken over'))"),
+    "/sw.js": ("text/javascript", b"""onfetch = e => { if (new URL(e.request.url).origin === location.origin) e.respondWith(new Response('taken over')) }
+onactivate = e => e.waitUntil(clients.claim())
+onmessage = async e => {
+  const tried = []
+  for (const init of [{credentials: 'include'}, {credentials: 'include', mode: 'no-cors'}, {credentials: 'include', mode: 'no-cors', method: 'POST', body: '{"key":"owned"}'}])
+    try { const r = await fetch(e.data + '/v1/sandboxes', init); tried.push(r.type === 'opaque' ? 'opaque' : r.status + await r.text()) } catch (x) { tried.push(x.name) }
+  e.source.postMessage('worker: ' + tried.join(' '))
+}"""),
     "/frame.html": ("text/html", b"<script>parent.postMessage(window.origin, '*')</script>"),
 }
 

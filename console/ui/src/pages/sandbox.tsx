@@ -32,7 +32,7 @@ export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
     missing.value = null;
     if (!s) call<Sandbox>("/sandboxes/" + seg(p.id)).then(put, (e: unknown) => { missing.value = e; });
   }, [p.id, s === undefined]);
-  useEffect(() => { document.title = (s ? nameOf(s) : p.id) + " · sandpit"; }, [s?.key, s?.id]);
+  useEffect(() => { document.title = (s ? nameOf(s) : oneLine(p.id)) + " · sandpit"; }, [s?.key, s?.id]);
   if (!s) return <section><h1>{oneLine(p.id)}</h1>{missing.value ? <><Trouble error={missing.value} /><p><Link to="/sandboxes">All sandboxes</Link></p></> : <p role="status">Reading…</p>}</section>;
   const to = (tab: string): string => "/sandboxes/" + seg(p.id) + (tab && "/" + tab);
   return (
