@@ -99,35 +99,83 @@ func TestFilesAreKeptForEver(t *testing.T) {
 	}
 }
 
-// TestTheFirstPageIsSmall holds the sizes of what browsers load, compressed.
+// TestTheFirstPageIsSmall holds the sizes of what browsers load, compressed: each with all that it imports by itself, and
+// without what was loaded before it.
 func TestTheFirstPageIsSmall(t *testing.T) {
+	first := []string{"main", "style"}
 	for what, c := range map[string]struct {
-		patterns []string
-		most     int64
+		of, before []string
+		most       int64
 	}{
-		"the first page": {[]string{"main-*.js.gz", "chunk-*.js.gz", "style-*.css.gz"}, 60 << 10},
-		"the terminal":   {[]string{"vendor-terminal-*.js.gz", "terminal-*.css.gz"}, 130 << 10},
-		"the plots":      {[]string{"vendor-plots-*.js.gz"}, 25 << 10},
-		"all of it":      {[]string{"*"}, 1500 << 10},
+		"the first page": {first, nil, 60 << 10},
+		"the terminal":   {[]string{"vendor-terminal", "terminal"}, first, 130 << 10},
+		"the editor":     {[]string{"vendor-editor"}, first, 130 << 10},
+		"Python":         {[]string{"vendor-python"}, []string{"vendor-editor"}, 70 << 10},
+		"JavaScript":     {[]string{"vendor-javascript"}, []string{"vendor-editor"}, 70 << 10},
+		"JSON":           {[]string{"vendor-json"}, []string{"vendor-editor"}, 70 << 10},
+		"Markdown":       {[]string{"vendor-markdown"}, []string{"vendor-editor"}, 100 << 10},
+		"the plots":      {[]string{"vendor-plots"}, first, 25 << 10},
 	} {
+		all, had := make(map[string]int64), make(map[string]int64)
+		for _, name := range c.of {
+			loads(t, name+"-*", all)
+		}
+		for _, name := range c.before {
+			loads(t, name+"-*", had)
+		}
 		var sum int64
-		for _, p := range c.patterns {
-			files, err := filepath.Glob(filepath.Join("dist", p))
-			if err != nil || len(files) == 0 {
-				t.Fatalf("%s: there is no %s, %v", what, p, err)
-			}
-			for _, f := range files {
-				info, err := os.Stat(f)
-				if err != nil {
-					t.Fatal(err)
-				}
-				sum += info.Size()
+		for name, size := range all {
+			if _, ok := had[name]; !ok {
+				sum += size
 			}
 		}
 		t.Logf("%s: %d bytes", what, sum)
-		if sum > c.most {
+		if sum > c.most || sum == 0 {
 			t.Errorf("%s has %d bytes, at most %d", what, sum, c.most)
 		}
+	}
+	files, err := filepath.Glob("dist/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += info.Size()
+	}
+	if t.Logf("all of it: %d bytes", sum); sum > 1500<<10 {
+		t.Errorf("all of it has %d bytes", sum)
+	}
+}
+
+// loads adds what a browser loads with the one file of a pattern: that file, and what it imports as it loads.
+func loads(t *testing.T, pattern string, all map[string]int64) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("dist", pattern+".gz"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: there are %q, %v", pattern, files, err)
+	}
+	if _, known := all[files[0]]; known {
+		return
+	}
+	packed, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all[files[0]] = int64(len(packed))
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?:from|import)"\./([^"]+)"`).FindAllSubmatch(text, -1) {
+		loads(t, string(m[1]), all)
 	}
 }
 

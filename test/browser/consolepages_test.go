@@ -19,6 +19,7 @@ func consolePages() []consolePage {
 		{"/sandboxes/shop", "Use"},
 		{"/sandboxes/shop/terminal", "No terminal is open"},
 		{"/sandboxes/shop/files", "made.txt"},
+		{"/sandboxes/shop/files?file=%2Fworkspace%2Fmade.txt", "Ctrl+S saves"},
 		{"/sandboxes/shop/processes", "sh -c"},
 		{"/sandboxes/shop/activity", "1 file changed"},
 		{"/sandboxes/shop/time", "one"},

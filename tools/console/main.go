@@ -34,7 +34,7 @@ func main() {
 // an upgrade and not with ours.
 func entries() []api.EntryPoint {
 	var all []api.EntryPoint
-	for _, name := range []string{"main", "vendor/core", "vendor/plots", "vendor/terminal"} {
+	for _, name := range []string{"main", "vendor/core", "vendor/editor", "vendor/javascript", "vendor/json", "vendor/markdown", "vendor/plots", "vendor/python", "vendor/terminal"} {
 		all = append(all, api.EntryPoint{InputPath: "src/" + name + ".ts", OutputPath: strings.ReplaceAll(name, "/", "-")})
 	}
 	return append(all, api.EntryPoint{InputPath: "src/style.css", OutputPath: "style"}, api.EntryPoint{InputPath: "src/terminal.css", OutputPath: "terminal"})
@@ -66,7 +66,7 @@ func run(ui, out string) error {
 	if err != nil {
 		return err
 	}
-	licences, err := licences(dir)
+	licences, err := licences(dir, result.Metafile)
 	if err != nil {
 		return err
 	}
@@ -159,11 +159,26 @@ func pack(content []byte) ([]byte, error) {
 }
 
 // licences returns those of the packages whose code is bundled.
-func licences(dir string) ([]byte, error) {
-	var b bytes.Buffer
-	packages := []string{"preact", "@preact/signals", "@preact/signals-core", "@xterm/xterm", "@xterm/addon-fit", "@xterm/addon-search", "uplot"}
+func licences(dir, metafile string) ([]byte, error) {
+	var meta struct {
+		Outputs map[string]struct {
+			Inputs map[string]struct{ BytesInOutput int }
+		}
+	}
+	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
+		return nil, err
+	}
+	var packages []string
+	for _, o := range meta.Outputs {
+		for input, of := range o.Inputs {
+			if rest, ok := strings.CutPrefix(input, "node_modules/"); ok && of.BytesInOutput > 0 {
+				packages = append(packages, packageOf(rest))
+			}
+		}
+	}
 	slices.Sort(packages)
-	for _, p := range packages {
+	var b bytes.Buffer
+	for _, p := range slices.Compact(packages) {
 		text, err := os.ReadFile(filepath.Join(dir, "node_modules", p, "LICENSE"))
 		if err != nil {
 			return nil, err
@@ -171,4 +186,13 @@ func licences(dir string) ([]byte, error) {
 		fmt.Fprintf(&b, "%s\n%s\n\n%s\n\n", p, strings.Repeat("=", len(p)), bytes.TrimSpace(text))
 	}
 	return b.Bytes(), nil
+}
+
+// packageOf is the name of the package that a file is of, by its path below node_modules.
+func packageOf(path string) string {
+	parts := strings.SplitN(path, "/", 3)
+	if strings.HasPrefix(path, "@") {
+		return parts[0] + "/" + parts[1]
+	}
+	return parts[0]
 }

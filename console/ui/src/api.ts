@@ -23,26 +23,30 @@ export interface Call {
   signal?: AbortSignal;
 }
 
+// raw sends a request and returns its answer, if that is no refusal.
+export async function raw(path: string, o: RequestInit = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch("/v1" + path, { cache: "no-store", credentials: "same-origin", redirect: "error", ...o });
+  } catch (e) {
+    if (o.signal?.aborted) throw e;
+    throw new Failure(0, { detail: "The server cannot be reached.", remedy: "It may be restarting: what you see is as it was last." });
+  }
+  if (answer.ok) return answer;
+  const problem = (await answer.json().catch(() => ({}))) as Partial<Problem>;
+  if (answer.status === 401 && !path.startsWith("/session")) who.value = null;
+  throw new Failure(answer.status, problem);
+}
+
 // call sends a request and returns what is answered as JSON.
 export async function call<T>(path: string, o: Call = {}): Promise<T> {
-  const init: RequestInit = { method: o.method ?? "GET", cache: "no-store", credentials: "same-origin", redirect: "error" };
+  const init: RequestInit = { method: o.method ?? "GET" };
   if (o.signal) init.signal = o.signal;
   if (o.body !== undefined || init.method === "POST") {
     init.headers = { "Content-Type": "application/json" };
     init.body = JSON.stringify(o.body ?? {});
   }
-  let answer: Response;
-  try {
-    answer = await fetch("/v1" + path, init);
-  } catch (e) {
-    if (o.signal?.aborted) throw e;
-    throw new Failure(0, { detail: "The server cannot be reached.", remedy: "It may be restarting: what you see is as it was last." });
-  }
-  if (!answer.ok) {
-    const problem = (await answer.json().catch(() => ({}))) as Partial<Problem>;
-    if (answer.status === 401 && !path.startsWith("/session")) who.value = null;
-    throw new Failure(answer.status, problem);
-  }
+  const answer = await raw(path, init);
   if (answer.status === 204) return undefined as T;
   const text = await answer.text();
   return (text === "" ? undefined : JSON.parse(text)) as T;
@@ -51,8 +55,7 @@ export async function call<T>(path: string, o: Call = {}): Promise<T> {
 // save has the browser keep what a path answers with as a file. It goes by a blob: no page of the server's opens what came out of a
 // sandbox.
 export async function save(path: string, name: string): Promise<void> {
-  const answer = await fetch("/v1" + path, { cache: "no-store" });
-  if (!answer.ok) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as Partial<Problem>);
+  const answer = await raw(path);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await answer.blob());
   link.download = name;

@@ -1,211 +1,155 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Files of a sandbox: a tree that is read as it opens, and one file beside it.
-import { call, Failure, may, save, seg } from "../api";
-import { bytes, oneLine, shown } from "../format";
-import { Action, Dialog, Time, Trouble } from "../parts/parts";
+// Files of a sandbox: a tree that is read as it opens and follows what happens, and one file beside it.
+import { call, Failure, may, raw, seg } from "../api";
+import { bytes, oneLine } from "../format";
+import { useDownloads } from "../parts/download";
+import { Action, Dialog, Field, Trouble } from "../parts/parts";
 import { go, query } from "../router";
-import { useEffect, useRef, useSignal } from "../vendor/core";
+import { useComputed, useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
 import type { FileInfo, Sandbox } from "../wire";
+import { baseName, File } from "./file";
+import { Uploads } from "./uploads";
+import { useWatch } from "./watch";
+import type { Watch } from "./watch";
 
 // page is how many entries of a directory are read at a time.
 const page = 500;
 
-const files = (s: Sandbox, path: string): string => "/sandboxes/" + s.id + "/files?path=" + seg(path);
-const join = (dir: string, name: string): string => (dir === "/" ? "/" : dir + "/") + name;
+export const files = (s: Sandbox, path: string): string => "/sandboxes/" + s.id + "/files?path=" + seg(path);
+export const join = (dir: string, name: string): string => (dir === "/" ? "/" : dir + "/") + name;
+
+// Entry is what something is to be done with.
+interface Entry { path: string; dir: boolean }
+
+interface Tree { of: Sandbox; open: string | null; watch: Watch; show: (path: string) => void; act: (on: Entry) => void }
 
 export function Files(p: { of: Sandbox }): JSX.Element {
-  const s = p.of, open = query.value.get("file"), root = useSignal(s.workspace_path), changed = useSignal(0);
+  const s = p.of, open = query.value.get("file"), root = useSignal(query.value.get("dir") ?? s.workspace_path), acting = useSignal<Entry | null>(null), acts = useSignal(false), downloads = useDownloads(), failed = useSignal<unknown>(null);
   const show = (path: string | null): void => go("/sandboxes/" + seg(s.id) + "/files" + (path ? "?file=" + seg(path) : ""), true);
+  const watch = useWatch(s, root.value, open);
+  const tree: Tree = { of: s, open, watch, show, act: (on) => { acting.value = on; acts.value = true; } };
+  const fileTick = useComputed(() => watch.changes.value.get(open ?? "") ?? 0);
   return (
     <div class="split wide">
       <section aria-label="Tree">
-        <form class="filters" onSubmit={(e) => { e.preventDefault(); root.value = ((e.currentTarget as HTMLFormElement).elements.namedItem("root") as HTMLInputElement).value || "/"; }}>
+        <form class="filters" onSubmit={(e) => { e.preventDefault(); const at = ((e.currentTarget as HTMLFormElement).elements.namedItem("root") as HTMLInputElement).value; root.value = at.length > 1 ? at.replace(/\/+$/, "") || "/" : at || "/"; }}>
           <label>Directory <input name="root" defaultValue={root.value} spellcheck={false} /></label><button type="submit">Go</button>
+          <button type="button" onClick={() => tree.act({ path: root.value, dir: true })}>New, download…</button>
         </form>
-        <Uploads of={s} dir={root.value} done={() => { changed.value++; }} />
-        <Directory key={root.value + changed.value} of={s} path={root.value} open={open} show={show} />
+        <p class="faint small" role="status">{watch.says.value} {!watch.live.value && <button type="button" class="plain" onClick={() => watch.again()}>Read again</button>}</p>
+        <Uploads of={s} dir={root.value} done={() => { watch.touch(root.value); }} />
+        {downloads.shown}
+        <Trouble error={failed.value} />
+        <Directory key={root.value} tree={tree} path={root.value} />
       </section>
-      {open && <File key={open} of={s} path={open} gone={() => { show(null); changed.value++; }} />}
+      {open && <File key={open} of={s} path={open} changed={fileTick.value} gone={() => { watch.touch(parent(open)); show(null); }} show={(path) => { watch.touch(parent(open)); watch.touch(parent(path)); show(path); }} />}
+      {acting.value && <Deeds key={acting.value.path} tree={tree} on={acting.value} root={root.value} open={acts} failed={failed} get={downloads.get} />}
     </div>
   );
 }
 
-function Directory(p: { of: Sandbox; path: string; open: string | null; show: (path: string) => void }): JSX.Element {
-  const all = useSignal<FileInfo[] | null>(null), more = useSignal(false), failed = useSignal<unknown>(null);
-  const read = async (): Promise<void> => {
+const parent = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf("/")));
+
+function Directory(p: { tree: Tree; path: string; nested?: boolean }): JSX.Element {
+  const all = useSignal<FileInfo[] | null>(null), more = useSignal(false), failed = useSignal<unknown>(null), reading = useRef(0), s = p.tree.of;
+  // read reads so many pages anew, so that what is shown is of one time.
+  const read = async (pages: number): Promise<void> => {
+    const turn = ++reading.current;
     try {
-      const after = all.value?.at(-1)?.name;
-      const some = await call<FileInfo[]>(files(p.of, p.path) + "&detail=true&limit=" + page + (after ? "&after=" + seg(after) : ""));
-      all.value = (all.value ?? []).concat(some);
-      more.value = some.length === page;
+      let got: FileInfo[] = [], full = true;
+      for (let i = 0; i < pages && full; i++) {
+        const after = got.at(-1)?.name;
+        const some = await call<FileInfo[]>(files(s, p.path) + "&detail=true&limit=" + page + (after ? "&after=" + seg(after) : ""));
+        full = some.length === page;
+        got = got.concat(some);
+      }
+      if (turn !== reading.current) return; // a later one has begun
+      all.value = got;
+      more.value = full;
       failed.value = null;
     } catch (e) {
-      failed.value = e;
+      // One within the tree that is gone goes from the tree with the next look at where it was.
+      if (p.nested && e instanceof Failure && e.status === 404) p.tree.watch.touch(parent(p.path));
+      else if (turn === reading.current) failed.value = e;
     }
   };
-  useEffect(() => { void read(); }, []);
+  const pages = (): number => Math.max(1, Math.ceil((all.value?.length ?? 0) / page));
+  const tick = useComputed(() => p.tree.watch.changes.value.get(p.path) ?? 0);
+  useEffect(() => p.tree.watch.follow(p.path), [p.path]);
+  useEffect(() => { void read(pages()); }, [tick.value]);
   return (
     <>
-      <Trouble error={failed.value} again={() => void read()} />
+      <Trouble error={failed.value} again={() => void read(pages())} />
       {all.value?.length === 0 && <p class="faint">Nothing is in {oneLine(p.path)}.</p>}
-      <ul class="tree">{(all.value ?? []).map((f) => <Node key={f.name} of={p.of} file={f} path={join(p.path, f.name)} open={p.open} show={p.show} />)}</ul>
-      {more.value && <button type="button" onClick={() => void read()}>More of {oneLine(p.path)}</button>}
+      <ul class="tree">{(all.value ?? []).map((f) => <Node key={f.name} tree={p.tree} file={f} path={join(p.path, f.name)} />)}</ul>
+      {more.value && <button type="button" onClick={() => void read(pages() + 1)}>More of {oneLine(p.path)}</button>}
     </>
   );
 }
 
-function Node(p: { of: Sandbox; file: FileInfo; path: string; open: string | null; show: (path: string) => void }): JSX.Element {
-  const opened = useSignal(p.open?.startsWith(p.path + "/") ?? false), f = p.file;
+function Node(p: { tree: Tree; file: FileInfo; path: string }): JSX.Element {
+  const t = p.tree, opened = useSignal(t.open?.startsWith(p.path + "/") ?? false), f = p.file;
   const dir = f.type === "dir" || (f.type === "symlink" && f.target_type === "dir");
   return (
     <li>
-      <button type="button" class="plain" aria-expanded={dir ? opened.value : undefined} aria-current={p.path === p.open ? "true" : undefined}
-        onClick={() => { if (dir) opened.value = !opened.value; else p.show(p.path); }}>
+      <button type="button" class="plain" aria-expanded={dir ? opened.value : undefined} aria-current={p.path === t.open ? "true" : undefined}
+        onClick={() => { if (dir) opened.value = !opened.value; else t.show(p.path); }}>
         <span aria-hidden="true">{dir ? (opened.value ? "▾ " : "▸ ") : "  "}</span>{oneLine(f.name)}{dir ? "/" : ""}
       </button>
       <span class="faint small"> {dir ? "" : bytes(f.size)}{f.target ? " → " + oneLine(f.target) : ""}</span>
-      {dir && opened.value && <Directory of={p.of} path={p.path} open={p.open} show={p.show} />}
+      {f.type === "dir" && <button type="button" class="plain more" aria-label={"What to do with " + oneLine(f.name)} onClick={() => t.act({ path: p.path, dir: true })}>⋯</button>}
+      {dir && opened.value && <Directory tree={t} path={p.path} nested />}
     </li>
   );
 }
 
-// window is how much of a file is shown.
-const most = 512 * 1024;
+// mostCounted is how many entries of a directory are counted before it is deleted.
+const mostCounted = 2000;
 
-const pictures: Record<string, string> = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp" };
-
-function File(p: { of: Sandbox; path: string; gone: () => void }): JSX.Element {
-  const info = useSignal<FileInfo | null>(null), text = useSignal<string | null>(null), binary = useSignal(false), picture = useSignal(""), failed = useSignal<unknown>(null), deleting = useSignal(false);
-  const address = "/sandboxes/" + p.of.id + "/files/?path=" + seg(p.path);
-  useEffect(() => {
-    let over = false, url = "";
-    const read = async (): Promise<void> => {
-      try {
-        const i = await call<FileInfo>("/sandboxes/" + p.of.id + "/stat?path=" + seg(p.path));
-        const kind = pictures[p.path.toLowerCase().split(".").at(-1) ?? ""];
-        const answer = await fetch("/v1" + address, { cache: "no-store", headers: kind && i.size < 20 << 20 ? {} : { Range: "bytes=0-" + (most - 1) } });
-        if (!answer.ok && answer.status !== 416) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as object);
-        const body = answer.status === 416 ? new ArrayBuffer(0) : await answer.arrayBuffer();
-        if (over) return;
-        info.value = i;
-        if (kind) {
-          // A picture comes by a blob of one of four kinds, whatever the file is.
-          url = URL.createObjectURL(new Blob([body], { type: kind }));
-          picture.value = url;
-          return;
-        }
-        binary.value = new Uint8Array(body).subarray(0, 8192).includes(0);
-        text.value = binary.value ? dump(new Uint8Array(body).subarray(0, 4096)) : shown(new TextDecoder().decode(body));
-      } catch (e) {
-        failed.value = e;
-      }
-    };
-    void read();
-    return () => {
-      over = true;
-      if (url) URL.revokeObjectURL(url);
-    };
-  }, [p.path]);
-  const i = info.value, name = p.path.slice(p.path.lastIndexOf("/") + 1);
-  return (
-    <section class="output" aria-label="File">
-      <h2><code>{oneLine(p.path)}</code></h2>
-      {i && <p class="faint">{bytes(i.size)} · {i.mode} · {oneLine(i.owner ?? String(i.uid))}:{oneLine(i.group ?? String(i.gid))} · changed <Time at={i.modified_at} /></p>}
-      <div class="buttons">
-        <Action failed={failed} do={() => save(address, name)}>Download</Action>
-        {may("sandboxes:write") && <button type="button" class="danger" onClick={() => { deleting.value = true; }}>Delete the file…</button>}
-      </div>
-      <Trouble error={failed.value} />
-      {picture.value && <img src={picture.value} alt={oneLine(name)} class="picture" />}
-      {text.value !== null && <>
-        {binary.value && <p class="faint">It is not text: its first bytes are shown.</p>}
-        {!binary.value && i && i.size > most && <p class="faint">Its first {bytes(most)} are shown; all of it is in the download.</p>}
-        <pre class="log" tabIndex={0} aria-label="Contents">{text.value}</pre>
-      </>}
-      <Dialog title={"Delete " + oneLine(name)} open={deleting}>
-        <p>The file is lost, unless a snapshot has it.</p>
-        <div class="buttons">
-          <Action class="danger" failed={failed} do={async () => { await call(files(p.of, p.path), { method: "DELETE" }); deleting.value = false; p.gone(); }}>Delete it</Action>
-          <button type="button" onClick={() => { deleting.value = false; }}>Keep it</button>
-        </div>
-      </Dialog>
-    </section>
-  );
-}
-
-// dump shows bytes as hexadecimal numbers and letters.
-function dump(b: Uint8Array): string {
-  const lines: string[] = [];
-  for (let i = 0; i < b.length; i += 16) {
-    const row = [...b.subarray(i, i + 16)];
-    lines.push(i.toString(16).padStart(8, "0") + "  " + row.map((x) => x.toString(16).padStart(2, "0")).join(" ").padEnd(47) + "  " + row.map((x) => (x >= 32 && x < 127 ? String.fromCharCode(x) : ".")).join(""));
-  }
-  return lines.join("\n");
-}
-
-interface Upload { name: string; sent: Signal<number>; size: number; error: Signal<unknown>; done: Signal<boolean>; request: XMLHttpRequest }
-
-// Uploads sends files into a directory, by choice or by drag, one after the other.
-function Uploads(p: { of: Sandbox; dir: string; done: () => void }): JSX.Element | null {
-  const all = useSignal<Upload[]>([]), over = useSignal(false), input = useRef<HTMLInputElement>(null), chain = useRef<Promise<void>>(Promise.resolve());
-  const progress = useSignal(0);
-  if (!may("sandboxes:write")) return null;
-  const send = (name: string, file: Blob): void => {
-    const one = { name, sent: box(0), size: file.size, error: box<unknown>(null), done: box(false), request: new XMLHttpRequest() } as unknown as Upload;
-    all.value = all.value.concat(one);
-    chain.current = chain.current.then(() => new Promise<void>((finished) => {
-      const r = one.request;
-      if (one.error.value) { finished(); return; }
-      r.open("PUT", "/v1" + files(p.of, join(p.dir, name)) + "&parents=true");
-      r.setRequestHeader("Content-Type", "application/octet-stream");
-      r.upload.onprogress = (e) => { one.sent.value = e.loaded; progress.value++; };
-      r.onloadend = () => {
-        if (r.status >= 200 && r.status < 300) one.done.value = true;
-        else if (!one.error.value) one.error.value = r.status === 0 ? new Failure(0, { detail: "The upload was broken off." }) : new Failure(r.status, JSON.parse(r.responseText || "{}") as object);
-        progress.value++;
-        p.done();
-        finished();
-      };
-      r.send(file);
-    }));
-  };
-  const cancel = (u: Upload): void => { u.error.value = new Failure(0, { detail: "It was canceled. What was there before is unchanged." }); u.request.abort(); progress.value++; };
-  const dropped = (e: DragEvent): void => {
-    e.preventDefault();
-    over.value = false;
-    for (const item of e.dataTransfer?.items ?? []) {
-      const entry = item.webkitGetAsEntry();
-      if (entry) void walk(entry, "", send);
-    }
+// Deeds are what can be done with a directory.
+function Deeds(p: { tree: Tree; on: Entry; root: string; open: Signal<boolean>; failed: Signal<unknown>; get: (path: string, name: string, packed: boolean) => Promise<void> }): JSX.Element {
+  const { of: s, watch, show } = p.tree, path = p.on.path, name = useSignal(""), to = useSignal(path), loss = useSignal(""), sure = useSignal(false), failed = useSignal<unknown>(null);
+  const is = path !== p.root; // the root is not taken away under the page
+  const done = (...changed: string[]): void => { for (const c of changed) watch.touch(c); p.open.value = false; };
+  const count = async (): Promise<void> => {
+    const all = await call<FileInfo[]>(files(s, path) + "&detail=true&depth=32&limit=" + mostCounted);
+    const of = (type: string): number => all.filter((f) => (type === "dir") === (f.type === "dir")).length, more = all.length >= mostCounted ? "more than " : "";
+    loss.value = all.length === 0 ? "Nothing is in it." : more + of("file") + (of("file") === 1 ? " file" : " files") + " and " + of("dir") + (of("dir") === 1 ? " directory" : " directories") + " in it, " + more + bytes(all.reduce((n, f) => n + (f.type === "file" ? f.size : 0), 0)) + ", are lost, unless a snapshot has them.";
+    sure.value = true;
   };
   return (
-    <div class={"drop" + (over.value ? " over" : "")} onDragOver={(e) => { e.preventDefault(); over.value = true; }} onDragLeave={() => { over.value = false; }} onDrop={dropped}>
-      <input ref={input} type="file" multiple hidden onChange={(e) => { for (const f of e.currentTarget.files ?? []) send(f.name, f); e.currentTarget.value = ""; }} />
-      <button type="button" onClick={() => input.current?.click()}>Upload files</button> <span class="faint small">or drop files and directories here; they go into {oneLine(p.dir)}</span>
-      <ul class="files" data-progress={progress.value}>{all.value.map((u, i) => (
-        <li key={i}>{oneLine(u.name)} {u.error.value ? <span class="bad">{oneLine((u.error.value as Error).message)}</span> : u.done.value ? <span class="good">uploaded, {bytes(u.size)}</span> : <>
-          <progress max={u.size || 1} value={u.sent.value} aria-label={"Upload of " + oneLine(u.name)} /> {bytes(u.sent.value)} of {bytes(u.size)} <button type="button" onClick={() => cancel(u)}>Cancel</button></>}</li>
-      ))}</ul>
-    </div>
+    <Dialog title={oneLine(path)} open={p.open}>
+      <form onSubmit={(e) => e.preventDefault()}>
+        <Trouble error={failed.value} />
+        <div class="buttons"><button type="button" onClick={() => { p.open.value = false; p.get("/sandboxes/" + s.id + "/archive?path=" + seg(path), (baseName(path) || "root") + ".tar.gz", true).catch((e: unknown) => { p.failed.value = e; }); }}>Download all of it (.tar.gz)</button></div>
+        {may("sandboxes:write") && <>
+          <Field label="New file or directory in it">{(id) => <input id={id} value={name.value} spellcheck={false} autocomplete="off" onInput={(e) => { name.value = e.currentTarget.value; }} />}</Field>
+          <div class="buttons">
+            <Action failed={failed} disabled={name.value === ""} do={async () => {
+              const at = join(path, name.value);
+              await raw(files(s, at) + "&parents=true", { method: "PUT", headers: { "Content-Type": "application/octet-stream", "If-None-Match": "*" }, body: "" });
+              done(path);
+              show(at);
+            }}>Make the file</Action>
+            <Action failed={failed} disabled={name.value === ""} do={async () => { await call("/sandboxes/" + s.id + "/mkdir", { method: "POST", body: { path: join(path, name.value), parents: false } }); done(path); }}>Make the directory</Action>
+          </div>
+          {is && <>
+            <Field label="New path">{(id) => <input id={id} value={to.value} spellcheck={false} onInput={(e) => { to.value = e.currentTarget.value; }} />}</Field>
+            <div class="buttons"><Action failed={failed} disabled={to.value === "" || to.value === path} do={async () => { await call("/sandboxes/" + s.id + "/move", { method: "POST", body: { from: path, to: to.value } }); done(parent(path), parent(to.value)); if (p.tree.open?.startsWith(path + "/")) show(to.value + p.tree.open.slice(path.length)); }}>Rename the directory</Action></div>
+            <h3>Delete</h3>
+            {!sure.value && <div class="buttons"><Action failed={failed} class="danger" do={count}>Delete the directory…</Action></div>}
+            {sure.value && <><p role="status">{loss.value}</p><div class="buttons"><Action failed={failed} class="danger" do={async () => {
+              await call(files(s, path) + "&recursive=true", { method: "DELETE" });
+              done(parent(path));
+              if (p.tree.open?.startsWith(path + "/")) p.tree.show("");
+            }}>Delete all of it</Action></div></>}
+          </>}
+        </>}
+        <div class="buttons"><button type="button" onClick={() => { p.open.value = false; }}>Close</button></div>
+      </form>
+    </Dialog>
   );
-}
-
-// box is a value that changes within an upload; what shows it is drawn by the count of changes.
-const box = <T,>(value: T): { value: T } => ({ value });
-
-async function walk(entry: FileSystemEntry, dir: string, send: (name: string, file: Blob) => void): Promise<void> {
-  const name = dir + entry.name;
-  if (entry.isFile) {
-    send(name, await new Promise<globalThis.File>((done, failed) => (entry as FileSystemFileEntry).file(done, failed)));
-    return;
-  }
-  const reader = (entry as FileSystemDirectoryEntry).createReader();
-  for (;;) {
-    const some = await new Promise<FileSystemEntry[]>((done, failed) => reader.readEntries(done, failed));
-    if (some.length === 0) return;
-    for (const one of some) await walk(one, name + "/", send);
-  }
 }

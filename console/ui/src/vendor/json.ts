@@ -1,0 +1,4 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+export { json } from "@codemirror/lang-json";
