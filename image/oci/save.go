@@ -33,6 +33,8 @@ type Rootfs struct {
 	Annotations  map[string]string // of the manifest
 	// Reference names the image in the archive, and is no part of its digest; "": it has no name.
 	Reference string
+	// Made is what the history of the layers says of the one; "": there is no history.
+	Made string
 	// Undated are names of files whose times are left out: those that are not the image's own.
 	Undated []string
 	// RootOwned has all files be root's in the archive, whoever's they are here: of a root that was made by another user.
@@ -80,15 +82,19 @@ func Save(ctx context.Context, r Rootfs) (*Saving, error) {
 	for _, p := range r.Config.Ports {
 		ports[p] = struct{}{}
 	}
-	var err error
-	if s.config, err = json.Marshal(map[string]any{
+	file := map[string]any{
 		"created": time.Unix(0, 0).UTC(), "architecture": r.Architecture, "os": "linux",
 		"config": map[string]any{
 			"User": r.Config.User, "WorkingDir": r.Config.WorkingDir, "Entrypoint": r.Config.Entrypoint, "Cmd": r.Config.Cmd,
 			"Env": r.Config.Env, "Labels": r.Config.Labels, "ExposedPorts": ports,
 		},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{s.layer.Digest}},
-	}); err != nil {
+	}
+	if r.Made != "" {
+		file["history"] = []map[string]any{{"created": time.Unix(0, 0).UTC(), "created_by": r.Made}}
+	}
+	var err error
+	if s.config, err = json.Marshal(file); err != nil {
 		return nil, err
 	}
 	config := describe(ociConfig, s.config)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -158,6 +159,10 @@ func rights(t *testing.T, p *place) {
 		t.Errorf("mounted are %v", mounts)
 	}
 	p.wantMounts(i, map[string]string{"/workspace/data": "rw,nosuid,nodev", "/mnt/part": "ro,nosuid,nodev"})
+	p.nothingShared(id)
+	if got := p.run(i, agent.Command{User: "root", Shell: "find / '(' -path /proc -o -path /sys ')' -prune -o -type s -print"}); got != "/.sandpit/run/agent.sock\n" {
+		t.Errorf("the sockets inside are %q", got)
+	}
 	for label, value := range map[string]string{"dev.sandpit.server": p.namespace, "dev.sandpit.sandbox": string(spec.ID), "dev.sandpit.project": "of-a-test"} {
 		if c.Config.Labels[label] != value {
 			t.Errorf("%s is %q, want %q", label, c.Config.Labels[label], value)
@@ -328,6 +333,32 @@ func otherHands(t *testing.T, p *place) {
 		}
 		p.must(p.engine.PauseContainer(ctx, id))
 		p.must(i.Stop(ctx, 0))
+		p.must(i.Remove(ctx))
+	})
+	t.Run("ExecedInto", func(t *testing.T) {
+		i, spec, id := p.create()
+		// Who may use the Engine is root inside. Without the key the agent says nothing to it, and what it leaves running ends with the sandbox.
+		nc, err := p.engine.Exec(ctx, id, "sh", "-c", `echo of-root > /workspace/hand; sleep 4711 >/dev/null 2>&1 & python3 -c '
+import socket
+s = socket.socket(socket.AF_UNIX); s.connect("/.sandpit/run/agent.sock"); s.sendall(b"\0" * 4096); s.settimeout(60)
+got = b""
+try:
+    while (b := s.recv(4096)): got += b
+except OSError: pass
+print(len(got) < 256)'`)
+		p.must(err)
+		said, err := io.ReadAll(nc)
+		if p.must(errors.Join(err, nc.Close())); string(said) != "True\n" {
+			t.Errorf("the agent said to a stranger %q", said)
+		}
+		if got := p.run(i, agent.Command{Shell: "cat hand; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 4711'"}); !strings.HasPrefix(got, "of-root\n") || got == "of-root\n0\n" {
+			t.Errorf("it has %q", got)
+		}
+		p.must(i.Stop(ctx, 0))
+		p.must(i.Start(ctx, spec))
+		if got := p.run(i, agent.Command{Shell: "cat hand; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; done 2>/dev/null | grep -c '^sleep 47'"}); got != "of-root\n0\n" {
+			t.Errorf("after its next start it has %q", got)
+		}
 		p.must(i.Remove(ctx))
 	})
 	t.Run("StartedWithoutUs", func(t *testing.T) {

@@ -90,7 +90,7 @@ func newBrokenLine(t *testing.T, engine string) *brokenLine {
 	l.whole, l.cut = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		l.mend()
-		l.cut()
+		l.breakAll()
 		_ = server.Close()
 		<-served
 		transport.CloseIdleConnections()
@@ -117,6 +117,14 @@ func (l *brokenLine) mend() string {
 		l.clock.hurry(false)
 	}
 	return l.broke
+}
+
+// breakAll ends every call that is under way, streams, too.
+func (l *brokenLine) breakAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut()
+	l.whole, l.cut = context.WithCancel(context.Background())
 }
 
 // hang has the line hang from now on.

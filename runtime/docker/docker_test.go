@@ -102,6 +102,7 @@ func TestDriver(t *testing.T) {
 		{"AnEngineThatStandsStill", standsStill},
 		{"WhatAnImageHasArrivesAsItIs", filesArrive},
 		{"TheAgentPassesItsSuite", agentInShort},
+		{"ACommandIsBegunOnce", begunOnce},
 		{"AnEngineThatEnds", engineEnds},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newPlace(t, h)) })

@@ -93,6 +93,9 @@ type loading struct {
 	err   error         // then
 }
 
+// madeBy is what images say of each of their layers. Podman commits no container of an image that says it of some alone.
+const madeBy = "sandpit"
+
 // loadTimeout bounds it.
 const loadTimeout = time.Hour
 
@@ -129,7 +132,7 @@ func (d *Driver) loadOnce(ref string, img runtime.Image) *loading {
 
 // load sends an image as an archive, as it is written.
 func (d *Driver) load(ctx context.Context, ref string, img runtime.Image) error {
-	made, err := oci.Save(ctx, oci.Rootfs{Dir: img.Root, Reference: ref, Config: oci.Config{Labels: map[string]string{labelImage: img.Digest}}})
+	made, err := oci.Save(ctx, oci.Rootfs{Dir: img.Root, Reference: ref, Made: madeBy, Config: oci.Config{Labels: map[string]string{labelImage: img.Digest}}})
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the image %q cannot be read for the Engine", img.Name)
 	}

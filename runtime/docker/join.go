@@ -9,9 +9,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/docker/engineapi"
@@ -79,7 +82,7 @@ func (d *Driver) joinLayer(ctx context.Context, id sandbox.ID, digest string) (e
 }
 
 // join has the Engine make a snapshot's image of one that it has, and of a layer upon it. The layers
-// that it has are not sent. joining is held.
+// that it has are not sent to Docker; Podman wants each. joining is held.
 func (d *Driver) join(ctx context.Context, ref string, id sandbox.ID, base engineapi.Image, digest string, layer *os.File) (engineapi.Image, error) {
 	sum := sha256.New()
 	size, err := readAll(layer, sum)
@@ -91,17 +94,13 @@ func (d *Driver) join(ctx context.Context, ref string, id sandbox.ID, base engin
 		"config": map[string]any{"Labels": map[string]string{
 			labelServer: d.namespace, labelSnapshot: string(id), labelImage: digest,
 		}},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": append(base.RootFS.Layers[:len(base.RootFS.Layers):len(base.RootFS.Layers)], "sha256:"+hex.EncodeToString(sum.Sum(nil)))},
+		"rootfs":  map[string]any{"type": "layers", "diff_ids": append(base.RootFS.Layers[:len(base.RootFS.Layers):len(base.RootFS.Layers)], "sha256:"+hex.EncodeToString(sum.Sum(nil)))},
+		"history": slices.Repeat([]map[string]string{{"created_by": madeBy}}, len(base.RootFS.Layers)+1),
 	}
-	var layers []string
-	for n := range base.RootFS.Layers {
-		layers = append(layers, fmt.Sprintf("there/%d/layer.tar", n))
-	}
-	manifest := []map[string]any{{"Config": "config.json", "RepoTags": []string{ref}, "Layers": append(layers, "layer.tar")}}
 	r, w := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := writeImage(w, manifest, config, layer, size)
+		err := d.writeImage(ctx, w, base, ref, config, layer, size)
 		_ = w.CloseWithError(err)
 		written <- err
 	}()
@@ -125,12 +124,16 @@ func readAll(f *os.File, w io.Writer) (int64, error) {
 }
 
 // writeImage writes an archive as docker load reads it.
-func writeImage(w io.Writer, manifest, config any, layer *os.File, size int64) error {
+func (d *Driver) writeImage(ctx context.Context, w io.Writer, base engineapi.Image, ref string, config any, layer *os.File, size int64) error {
 	out := tar.NewWriter(w)
+	below, err := d.writeBelow(ctx, out, base)
+	if err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		name string
 		of   any
-	}{{"manifest.json", manifest}, {"config.json", config}} {
+	}{{"manifest.json", []map[string]any{{"Config": "config.json", "RepoTags": []string{ref}, "Layers": append(below, "layer.tar")}}}, {"config.json", config}} {
 		b, err := json.Marshal(part.of)
 		if err != nil {
 			return err
@@ -150,6 +153,63 @@ func writeImage(w io.Writer, manifest, config any, layer *os.File, size int64) e
 	}
 	return out.Close()
 }
+
+// maxManifest bounds the list of an image's layers that is read of an Engine.
+const maxManifest = 1 << 20
+
+// writeBelow returns the names of the layers of an image, and writes them where they have to be sent: Podman gives what it sends
+// in the form that it takes.
+func (d *Driver) writeBelow(ctx context.Context, out *tar.Writer, base engineapi.Image) (names []string, err error) {
+	if !d.engine.Podman() {
+		for n := range base.RootFS.Layers {
+			names = append(names, fmt.Sprintf("there/%d/layer.tar", n))
+		}
+		return names, nil
+	}
+	saved, err := d.engine.SaveImage(ctx, base.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, saved.Close()) }()
+	var manifest []struct{ Layers []string }
+	written := map[string]bool{}
+	for in := tar.NewReader(saved); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case h.Name == "manifest.json":
+			if err := json.NewDecoder(io.LimitReader(in, maxManifest)).Decode(&manifest); err != nil {
+				return nil, fmt.Errorf("the manifest of %s: %w", base.ID, err)
+			}
+		case h.Typeflag == tar.TypeReg && strings.HasSuffix(h.Name, ".tar"):
+			if err := out.WriteHeader(&tar.Header{Name: belowDir + h.Name, Mode: 0o644, Size: h.Size}); err != nil {
+				return nil, err
+			}
+			if _, err := io.Copy(out, in); err != nil {
+				return nil, err
+			}
+			written[h.Name] = true
+		}
+	}
+	if len(manifest) != 1 || len(manifest[0].Layers) != len(base.RootFS.Layers) {
+		return nil, fmt.Errorf("the archive of %s has other layers than the image", base.ID)
+	}
+	for _, name := range manifest[0].Layers {
+		if !written[name] {
+			return nil, fmt.Errorf("the archive of %s lacks its layer %s", base.ID, sandbox.Clip(name, 80))
+		}
+		names = append(names, belowDir+name)
+	}
+	return names, nil
+}
+
+// belowDir is in an archive that is sent, of layers that the Engine gave.
+const belowDir = "below/"
 
 // flattenLater is the driver's goroutine that makes one layer of a snapshot's many.
 func (d *Driver) flattenLater(id sandbox.ID) {

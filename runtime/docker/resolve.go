@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime/docker/engineapi"
 )
 
 // resolve learns what the Engine did of what it was asked and did not answer: which container the sandbox
@@ -103,11 +104,22 @@ func (i *Instance) kill(ctx context.Context, container string) error {
 // already, since it was told before by a call that broke off, is waited for.
 func (d *Driver) removeContainer(ctx context.Context, container string) error {
 	err := d.engine.RemoveContainer(ctx, container)
-	if !fault.Is(err, fault.Conflict) {
+	if !fault.Is(err, fault.Conflict) && !engineapi.CleansUp(err) {
 		return unlessGone(err)
 	}
 	ctx, cancel := d.within(ctx, undoTimeout)
 	defer cancel()
+	for pause := 50 * time.Millisecond; engineapi.CleansUp(err); pause = min(2*pause, 2*time.Second) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		err = d.engine.RemoveContainer(ctx, container)
+	}
+	if !fault.Is(err, fault.Conflict) {
+		return unlessGone(err)
+	}
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		c, seen := d.engine.InspectContainer(ctx, container)
 		if seen != nil {

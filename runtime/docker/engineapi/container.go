@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"sandpit.dev/fault"
 )
 
 // Container is what a container is made of.
@@ -241,6 +243,13 @@ func (c *Client) RemoveContainer(ctx context.Context, id string) error {
 	return c.call(ctx, request{
 		method: http.MethodDelete, path: container(id, ""), query: url.Values{"force": {"1"}, "v": {"1"}}, within: workTimeout,
 	}, nil)
+}
+
+// CleansUp reports whether Podman says that it could not remove a container's disk while what cleans up after a container that ended
+// was at work on it. It can a moment later.
+func CleansUp(err error) bool {
+	cause := errors.Unwrap(err)
+	return fault.Is(err, fault.Unavailable) && cause != nil && (strings.Contains(cause.Error(), "cleaning up storage") || strings.Contains(cause.Error(), "replacing mount point"))
 }
 
 // InspectContainer returns what the Engine knows of it, by id or name.
