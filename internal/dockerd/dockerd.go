@@ -45,7 +45,7 @@ type Options struct {
 	Suite    string // Debian's release that it is of; "": the host's
 	// MapUsers has Docker's Engine map the users of containers: their root is no user of the host's.
 	MapUsers bool
-	// Rootless has Docker's Engine be nobody on the host: its own root, and that of containers, is none of the host's users.
+	// Rootless has the Engine be nobody on the host: its own root, and that of containers, is none of the host's users. Podman's has to be of a Suite.
 	Rootless bool
 	// DataBytes is the size of a file system in memory that holds its data, which is gone with it. Zero: Dir holds them.
 	DataBytes int64
@@ -126,7 +126,7 @@ func Start(ctx context.Context, o Options) (_ *Engine, err error) {
 	}
 	prepare := k.Cover
 	if o.MapUsers {
-		prepare = func() error { return errors.Join(k.Cover(), addUser()) }
+		prepare = func() error { return errors.Join(k.Cover(), addUser(0)) }
 	}
 	if o.DataFS != "" {
 		if err := makeData(ctx, o); err != nil {
@@ -149,7 +149,7 @@ func FindDocker(ctx context.Context, o Options) (programs.Kit, error) {
 // FindPodman finds the programs of Podman's.
 func FindPodman(ctx context.Context, o Options) (programs.Kit, error) {
 	if o.Suite != "" { // podman itself says nothing where there is no /proc
-		return find(ctx, o, "conmon", "podman", "runc")
+		return find(ctx, o, "conmon", "podman", "runc uidmap")
 	}
 	return find(ctx, o, "podman", "podman", "")
 }

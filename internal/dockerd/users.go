@@ -18,9 +18,9 @@ const (
 	mappedCount = 1 << 16
 )
 
-// addUser adds the user, and its range, to files of the thread's own /etc.
-func addUser() error {
-	ids := fmt.Sprintf("%s:%d:%d\n", mappedUser, mappedFirst, mappedCount)
+// addUser adds the user, and its range but for the first ids of it, to files of the thread's own /etc.
+func addUser(without int) error {
+	ids := fmt.Sprintf("%s:%d:%d\n", mappedUser, mappedFirst+without, mappedCount-without)
 	for _, f := range []struct{ name, line string }{
 		{"passwd", fmt.Sprintf("%s:x:%d:%d::/nonexistent:/bin/false\n", mappedUser, mappedFirst, mappedFirst)},
 		{"group", fmt.Sprintf("%s:x:%d:\n", mappedUser, mappedFirst)},

@@ -76,7 +76,7 @@ func (d *Driver) tryLimits(ctx context.Context) (l limitable, err error) {
 	if err != nil {
 		return l, err
 	}
-	l.noCPU, l.free = !info.CPUCfsQuota, isFree(info)
+	l.noCPU, l.free = !info.CPUCfsQuota || isFree(info), isFree(info)
 	no := func(remedy, format string, args ...any) (limitable, error) {
 		return limitable{noCPU: l.noCPU, free: l.free, noDisk: fault.New(fault.Unsupported, format, args...).WithRemedy("%s", remedy)}, nil
 	}
@@ -218,7 +218,10 @@ func (i *Instance) orFull(ctx context.Context, limits sandbox.Limits, err error)
 }
 
 // isFree reports whether the Engine has no control groups, as one that is not root on a host with version 1 of them.
-func isFree(info engineapi.Info) bool { return info.CgroupDriver == "none" }
+// Podman says of such a host what root could limit.
+func isFree(info engineapi.Info) bool {
+	return info.CgroupDriver == "none" || isRootless(info) && info.CgroupVersion == "1"
+}
 
 // cannotFreeze says why an Engine without control groups stops nothing where it stands.
 func (d *Driver) cannotFreeze() error {

@@ -32,7 +32,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	}
 	const other = "use the native runtime"
 	limit := func(can bool, what string) error {
-		if can {
+		if can && !isFree(info) {
 			return nil
 		}
 		return no("see the warnings of docker info: the host's kernel or the Engine's rights lack it", "the Engine at %s cannot limit %s", d.engine.Host(), what)

@@ -109,7 +109,7 @@ func (d *Driver) removeContainer(ctx context.Context, container string) error {
 	}
 	ctx, cancel := d.within(ctx, undoTimeout)
 	defer cancel()
-	for pause := 50 * time.Millisecond; engineapi.CleansUp(err); pause = min(2*pause, 2*time.Second) {
+	for pause := 50 * time.Millisecond; engineapi.CleansUp(err) && pause < 4*time.Second; pause *= 2 {
 		select {
 		case <-ctx.Done():
 			return err

@@ -40,12 +40,33 @@ func TestRootless(t *testing.T) {
 	})
 }
 
+// Podman as a user starts it.
+func TestSoakRootlessPodman(t *testing.T) {
+	if os.Getenv("SANDPIT_SOAK") != "1" {
+		t.Skip("set SANDPIT_SOAK=1 to run the suite with a Podman that is not root")
+	}
+	h := dockerdtest.NewRootlessPodman(t)
+	image := lendPython(t, h)
+	t.Run("WhatItHasNoGroupsFor", func(t *testing.T) { withoutGroups(t, newPlace(t, h)) })
+	t.Run("Conformance", func(t *testing.T) {
+		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+			dir, namespace := t.TempDir(), newNamespace()
+			return runtimetest.Harness{
+				Image: image, Coarse: coarse,
+				Open:  func(t *testing.T) runtime.Driver { return open(t, h, dir, namespace) },
+				Must:  []runtime.Feature{runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
+				Lacks: lacks(), Tried: tried(), Otherwise: otherwiseOfPodman(),
+			}
+		}, "Meter", "Pause", "Resize", "Snapshots", "Concurrency") // of many that end at once Podman 5.4 cannot remove one now and then: see CleansUp
+	})
+}
+
 // withoutGroups: what needs control groups is refused where there are none, with the reason, and all else works.
 func withoutGroups(t *testing.T, p *place) {
 	ctx := t.Context()
 	info, err := p.engine.Info(ctx)
 	p.must(err)
-	if info.CgroupDriver != "none" {
+	if info.CgroupVersion == "2" {
 		t.Skip("this host gives an Engine that is not root control groups (version 2)")
 	}
 	can, err := p.driver.Probe(ctx)

@@ -6,6 +6,7 @@
 package dockerdtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"os"
@@ -72,6 +73,12 @@ func NewPodman(t testing.TB) *Host {
 	return newHost(t, dockerd.StartPodman, dockerd.FindPodman, dockerd.Options{})
 }
 
+// NewRootlessPodman is NewPodman with a Podman that a user has started, of Debian 13: that of 12 lacks newuidmap where it is not installed.
+func NewRootlessPodman(t testing.TB) *Host {
+	t.Helper()
+	return newHost(t, dockerd.StartPodman, dockerd.FindPodman, dockerd.Options{Rootless: true, Suite: "trixie"})
+}
+
 type (
 	starter func(context.Context, dockerd.Options) (*dockerd.Engine, error)
 	finder  func(context.Context, dockerd.Options) (programs.Kit, error)
@@ -88,7 +95,7 @@ func newHost(t testing.TB, start starter, find finder, o dockerd.Options) *Host 
 		t.Fatal(err)
 	}
 	_, err = exec.LookPath("apt-get")
-	o.Dir, o.Group, o.Suite = dir, "sandpit-test-"+rand.Text(), os.Getenv(suiteVariable)
+	o.Dir, o.Group, o.Suite = dir, "sandpit-test-"+rand.Text(), cmp.Or(o.Suite, os.Getenv(suiteVariable))
 	o.Programs = &programs.Finder{Cache: programs.UserCache(), Scratch: dir + "/fetched", Fetch: err == nil}
 	h := &Host{Dir: dir, t: t, start: start, options: o}
 	t.Cleanup(func() {
