@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/snapshot"
+	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
@@ -74,4 +75,27 @@ func (e *Engine) diff(ctx context.Context, b held, r DiffRequest) (sandbox.Chang
 		}
 	}
 	return e.snapshots.Diff(ctx, s, r)
+}
+
+// View opens the files of a sandbox's disk at a point in time, or with of empty those of a snapshot that is named by itself. It uses
+// nothing of the sandbox, which need not be up. The caller is in a verb that it has entered.
+func (e *Engine) View(ctx context.Context, c access.Caller, of, at string) (runtime.View, error) {
+	if of == "" {
+		return e.snapshots.ViewOf(ctx, c.Project, at)
+	}
+	b, err := e.find(ctx, c, of)
+	if err != nil {
+		return nil, err
+	}
+	defer e.release(b)
+	s := b.record.Load()
+	if s == nil {
+		return nil, core.NoSandbox(of)
+	}
+	if at == snapshot.PointNow {
+		if err := archived.Refuse(s, "read"); err != nil {
+			return nil, err
+		}
+	}
+	return e.snapshots.View(ctx, s, at)
 }

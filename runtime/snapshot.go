@@ -80,6 +80,28 @@ type Forker interface {
 	Fork(ctx context.Context, of sandbox.ID, spec Spec, copied func()) (Instance, error)
 }
 
+// Viewer is implemented by drivers that can show the files of a disk without an instance that runs.
+type Viewer interface {
+	// View opens the files of a disk at a point, of instances of the image. What the point names is there until the caller
+	// closes the view, but for an instance, which may change, be rolled back or go away under it.
+	View(ctx context.Context, image Image, at Point) (View, error)
+}
+
+// View is the files of a disk, to be read. Paths and names are bytes, absolute inside; ".." and links lead nowhere but within
+// the disk. What is in it is hostile: no device or fifo is opened, and every call takes bounded memory. Nobody's rights
+// matter. It is safe for concurrent use.
+type View interface {
+	// Stat tells what is at a path; a link at its end is not followed.
+	Stat(ctx context.Context, path string) (sandbox.FileInfo, error)
+	// List returns what is in a directory, in the order of the names: at most limit entries after a name, and whether
+	// there are more.
+	List(ctx context.Context, path, after string, limit int) (dir sandbox.FileInfo, entries []sandbox.FileInfo, more bool, err error)
+	// Open opens a regular file. Where the disk does not change any more the file has a version. A directory is
+	// fault.Invalid, and so is all else that has no content.
+	Open(ctx context.Context, path string) (sandbox.FileInfo, io.ReadSeekCloser, error)
+	Close() error
+}
+
 // Point names a disk at a point in time: a snapshot's, an instance's current one, or with neither
 // the image's, without changes.
 type Point struct {

@@ -124,7 +124,7 @@ func (a *API) Close() { a.handler.Close() }
 func contentOperations() []string {
 	return []string{
 		"exportSnapshot", "diffSandbox", "listActivity", "skillPackage", "followProcess", "waitProcess", "processLogs", "openTerminal", "attachTerminal",
-		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "watchFiles", "imageLog", "saveImage",
+		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "listSnapshotFilesOf", "listSnapshotFiles", "readSnapshotFileOf", "readSnapshotFile", "diffText", "watchFiles", "imageLog", "saveImage",
 		"listAudit", "exportAudit", "sandboxLogs", "exportSandboxLogs", "observabilityLogs", "exportObservabilityLogs",
 	}
 }

@@ -116,7 +116,7 @@ func headers(o *httpapi.Operation) (all []httpapi.Parameter) {
 		add("If-None-Match", "*: the file is made where there is none, and another is left as it is (412). The answer has its Etag")
 	case "deleteFile", "deleteFileByQuery":
 		add("If-Match", "the Etag of the file that is to be deleted, or several, or *: another one is left as it is (412, with the Etag that it has)")
-	case "readFile":
+	case "readFile", "readSnapshotFile", "readSnapshotFileOf":
 		add("Range", "bytes=FIRST-LAST, the part that is answered (206)")
 		add("If-Range", "the Etag of the file that Range is of; of another the whole is answered")
 		add("If-None-Match", "the Etag of what the client has: the same one is not sent again (304)")

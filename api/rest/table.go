@@ -45,7 +45,7 @@ func (a *API) tokensAPI() *tokens.API {
 }
 
 func (a *API) filesAPI() *files.API {
-	return &files.API{Files: a.Files, MaxFile: a.maxFile, Links: a.links, Sandboxes: a.Sandboxes}
+	return &files.API{Files: a.Files, MaxFile: a.maxFile, Links: a.links, Sandboxes: a.Sandboxes, Points: a.Points}
 }
 
 // sandboxOperations are those on sandboxes and on what belongs to one or is made for one.

@@ -5,6 +5,7 @@ package service
 
 import (
 	"sandpit.dev/engine/images"
+	"sandpit.dev/engine/points"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/git"
@@ -23,6 +24,7 @@ type Services struct {
 	Code        Code
 	Runs        Runs
 	Files       Files
+	Points      Points
 	Ports       Ports
 	Networks    Networks
 	Requests    Requests
@@ -67,6 +69,7 @@ type Engine interface {
 	Activity
 	Server
 
+	points.Engine
 	secrets.Engine
 	volume.Engine
 	images.Source
@@ -92,6 +95,7 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Se
 		Code:      c,
 		Runs:      r,
 		Files:     f,
+		Points:    points.New(e),
 		Ports:     p,
 		Networks:  e,
 		Requests:  q,
@@ -106,5 +110,5 @@ func Of(e Engine, f Files, p Ports, c Sessions, r Runs, q Requests, k Skills) Se
 
 // Complete reports whether there is something for every noun.
 func (s *Services) Complete() bool {
-	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Skills != nil && s.Git != nil && s.Server != nil
+	return s.Sandboxes != nil && s.Snapshots != nil && s.Volumes != nil && s.Secrets != nil && s.Commands != nil && s.Processes != nil && s.Shells != nil && s.Code != nil && s.Runs != nil && s.Files != nil && s.Points != nil && s.Ports != nil && s.Networks != nil && s.Requests != nil && s.Activity != nil && s.Images != nil && s.Skills != nil && s.Git != nil && s.Server != nil
 }

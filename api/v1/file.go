@@ -161,3 +161,33 @@ type FileLink struct {
 	MaxBytes  int64     `json:"max_bytes,omitempty"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
+
+// FilePage is one page of a directory of a disk at a point in time.
+type FilePage struct {
+	Items      []FileInfo `json:"items" jsonschema:"in the order of the names, by their bytes"`
+	NextCursor *string    `json:"next_cursor" jsonschema:"for the next page; null at the end"`
+}
+
+// TextDiff is what differs in the text of a file between two points in time.
+type TextDiff struct {
+	From     string     `json:"from" jsonschema:"as it was asked for; base: the image"`
+	To       string     `json:"to" jsonschema:"as it was asked for; now: the sandbox as it is"`
+	Path     string     `json:"path" jsonschema:"as it was asked for"`
+	FromFile *FileInfo  `json:"from_file" jsonschema:"null: there was none"`
+	ToFile   *FileInfo  `json:"to_file" jsonschema:"null: there is none"`
+	Kind     string     `json:"kind" jsonschema:"text: see hunks; same: nothing differs; binary: the files differ, and one has a NUL or is not UTF-8; too_large: one has more than 2 MiB or 100000 lines, and was not looked at; no_file: one is a directory, a link or something else without text"`
+	Hunks    []TextHunk `json:"hunks"`
+
+	Added     int  `json:"added" jsonschema:"lines, also of hunks that are left out"`
+	Removed   int  `json:"removed" jsonschema:"lines, also of hunks that are left out"`
+	Truncated bool `json:"truncated,omitempty" jsonschema:"hunks has the first 2 MiB"`
+}
+
+// TextHunk is lines that differ, with up to three around them that do not, as unified diffs have them.
+type TextHunk struct {
+	FromLine  int      `json:"from_line" jsonschema:"the first line is 1"`
+	FromLines int      `json:"from_lines"`
+	ToLine    int      `json:"to_line"`
+	ToLines   int      `json:"to_lines"`
+	Lines     []string `json:"lines" jsonschema:"each begins with a space, - or +, and has no line end; one that begins with a backslash says that the line before it has none in its file"`
+}

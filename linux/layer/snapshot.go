@@ -164,6 +164,29 @@ func (s *Store) OpenSnapshot(id string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), fmt.Sprintf("snapshots/%s", id)), nil
 }
 
+// OpenTree opens the tree of a layer, or of a snapshot, for reading: it is what `upper` is. The caller closes it.
+// Errors: Invalid, NotFound.
+func (s *Store) OpenTree(p Point) (*os.File, error) {
+	if err := checkID(string(p)); err != nil {
+		return nil, err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	top, _, err := s.openSource(string(p))
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(top)
+	fd, err := openDir(top, "upper")
+	if err != nil {
+		return nil, failed(err, "%s cannot be opened", p)
+	}
+	return os.NewFile(uintptr(fd), fmt.Sprintf("trees/%s", p)), nil
+}
+
 // RemoveSnapshot takes a snapshot away, at once; the space comes back later, as far
 // as nothing else holds it. Layers and snapshots that were made of it stay. One that
 // does not exist is not an error. Error: Invalid.

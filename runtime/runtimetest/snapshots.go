@@ -88,6 +88,9 @@ func snapshots(t *testing.T, s *suite) {
 	t.Run("TheyOutliveTheServer", func(t *testing.T) { snapshotRestart(t, s) })
 	t.Run("Diff", func(t *testing.T) { diffs(t, s) })
 	t.Run("Archive", func(t *testing.T) { archives(t, s) })
+	if _, ok := s.driver.(runtime.Viewer); ok {
+		t.Run("View", func(t *testing.T) { views(t, s) })
+	}
 }
 
 func snapshotOnce(t *testing.T, s *suite) {

@@ -20,6 +20,7 @@ type API struct {
 	Files   service.Files // required
 	MaxFile int64         // the most bytes of one raw upload
 
+	Points    service.Points    // required
 	Links     *filelink.Links   // nil: no links to files are made
 	Sandboxes service.Sandboxes // required
 }
@@ -51,6 +52,17 @@ func (a *API) Operations() []httpapi.Operation {
 			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
 		httpapi.Raw("writeFile", "PUT /sandboxes/{id}/files/{path...}", "Write a file from the raw body.", http.StatusNoContent, a.writeFile).Media(anyBytes, ""),
 		httpapi.Op("deleteFile", "DELETE /sandboxes/{id}/files/{path...}", "Delete a file or a directory.", http.StatusNoContent, a.removeFile),
+		httpapi.Op("listSnapshotFilesOf", "GET /sandboxes/{id}/snapshots/{snapshot}/files", "List a directory of a sandbox's disk at a point in time. It starts no sandbox, and uses none.", http.StatusOK, a.listAt),
+		httpapi.Op("listSnapshotFiles", "GET /snapshots/{snapshot}/files", "List a directory of a snapshot.", http.StatusOK, a.listAlone),
+		httpapi.Raw("readSnapshotFileOf", "GET /sandboxes/{id}/snapshots/{snapshot}/files/{path...}", "Read a file of a sandbox's disk at a point in time raw; ranges work. It starts no sandbox, and uses none. Links lead within the disk.", http.StatusOK, a.readAt).
+			Media("", "*/*").
+			Also(http.StatusPartialContent, "*/*", nil, "The range that was asked for.").
+			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
+		httpapi.Raw("readSnapshotFile", "GET /snapshots/{snapshot}/files/{path...}", "Read a file of a snapshot raw; ranges work. Links lead within the snapshot.", http.StatusOK, a.readAlone).
+			Media("", "*/*").
+			Also(http.StatusPartialContent, "*/*", nil, "The range that was asked for.").
+			Also(http.StatusNotModified, "", nil, "It is the one that If-None-Match names."),
+		httpapi.Op("diffText", "GET /sandboxes/{id}/diff/text", "What differs in the text of one file between two points in time, by lines. It starts no sandbox, and uses none.", http.StatusOK, a.diffText),
 		httpapi.Raw("packFiles", "GET /sandboxes/{id}/archive", "Read a file or a tree as a tar archive: links as links, modes, times. The trailer Sandpit-Left-Out says what is not in it (Unpacked). One that breaks off ends without its last chunk.", http.StatusOK, a.packFiles).
 			Media("", v1.ArchiveType),
 		httpapi.Op("unpackFiles", "PUT /sandboxes/{id}/archive", "Make files of a tar archive, which is the raw body, below a directory: whatever the archive says, nothing outside of that, no devices, no set-user-id bits.", http.StatusOK, a.unpackFiles).

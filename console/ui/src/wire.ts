@@ -805,6 +805,11 @@ export interface FileLink {
   url: string;
 }
 
+export interface FilePage {
+  items: FileInfo[];
+  next_cursor: null | string;
+}
+
 export interface FileReplaced {
   code?: string;
   error?: string;
@@ -2306,6 +2311,27 @@ export interface TerminalExit {
 export interface TerminalSize {
   cols: number;
   rows: number;
+}
+
+export interface TextDiff {
+  added: number;
+  from: string;
+  from_file: FileInfo | null;
+  hunks: TextHunk[];
+  kind: string;
+  path: string;
+  removed: number;
+  to: string;
+  to_file: FileInfo | null;
+  truncated?: boolean;
+}
+
+export interface TextHunk {
+  from_line: number;
+  from_lines: number;
+  lines: string[];
+  to_line: number;
+  to_lines: number;
 }
 
 export interface Token {

@@ -31,7 +31,7 @@ SANDBOX is then the id of what is gone.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: app.Group,
 	}
-	c.AddCommand(newSnapshotCreate(a), NewLs(a), newSnapshotArchive(a), newSnapshotRm(a), newSnapshotExport(a), newSnapshotImport(a))
+	c.AddCommand(newSnapshotCreate(a), NewLs(a), newSnapshotArchive(a), newSnapshotRm(a), newSnapshotExport(a), newSnapshotImport(a), newSnapshotFiles(a), newSnapshotCat(a))
 	return c
 }
 
