@@ -423,7 +423,7 @@ func documented(t *testing.T, s *server, c *complaints) {
 		path, _, _ = strings.Cut(path, "?")
 		rest, api := strings.CutPrefix(path, "/v1")
 		switch {
-		case strings.HasPrefix(address, "data:"):
+		case strings.HasPrefix(address, "data:"), strings.HasPrefix(address, "blob:"+s.url+"/"):
 			continue
 		case !ours:
 			t.Errorf("a page asked for %s, which is not the server's", address)

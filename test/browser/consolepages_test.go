@@ -3,7 +3,11 @@
 
 package browser_test
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 // consolePage is one, or a part of one, as it is where something is there.
 type consolePage struct {
@@ -25,7 +29,14 @@ func consolePages() []consolePage {
 		{"/sandboxes/shop/time", "one"},
 		{"/sandboxes/shop/network", "refused.example"},
 		{"/sandboxes/shop/ports", "8000"},
+		{"/sandboxes/shop/runs", "python"},
+		{"/sandboxes/shop/settings", "Processors"},
 		{"/images", "the default"},
+		{"/images?image=python", "Builds on this server"},
+		{"/templates", "web@1"},
+		{"/snapshots", "shop"},
+		{"/volumes", "data"},
+		{"/skills?skill=notes", "# Notes"},
 		{"/access", "Signed in"},
 		{"/audit", "signIn"},
 		{"/connect", "Nobody yet"},
@@ -41,6 +52,15 @@ func furnish(t *testing.T, s *server) {
 	s.do(t, "create", "--name", "shop", "--label", "team=data", "--env", "A=1")
 	s.do(t, "exec", "shop", "--", "sh", "-c", "echo out; echo err >&2; echo x > made.txt")
 	s.do(t, "snapshot", "create", "shop", "--name", "one")
+	s.do(t, "volume", "create", "data")
+	s.do(t, "template", "create", "web", "--start", "sleep 1000", "--detach")
+	s.do(t, "code", "shop", "-c", "x = 1")
+	s.do(t, "runs", "start", "--follow", "shop", "echo out; echo kept > /artifacts/kept.txt")
+	skill := filepath.Join(t.TempDir(), "SKILL.md")
+	if err := os.WriteFile(skill, []byte("---\nname: notes\ndescription: Keeps notes.\n---\n\n# Notes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, "skill", "upload", skill)
 	s.do(t, "network", "set", "shop", "restricted", "--allow-domain", "example.org")
 	s.do(t, "exec", "shop", "--", "sh", "-c", "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://refused.example/\", timeout=5)' 2>/dev/null || echo refused")
 	s.do(t, "exec", "--detach", "shop", "--", "python3", "-m", "http.server", "8000")

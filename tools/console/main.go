@@ -34,7 +34,7 @@ func main() {
 // an upgrade and not with ours.
 func entries() []api.EntryPoint {
 	var all []api.EntryPoint
-	for _, name := range []string{"main", "vendor/core", "vendor/editor", "vendor/javascript", "vendor/json", "vendor/markdown", "vendor/plots", "vendor/python", "vendor/terminal"} {
+	for _, name := range []string{"main", "more", "vendor/core", "vendor/editor", "vendor/javascript", "vendor/json", "vendor/markdown", "vendor/plots", "vendor/python", "vendor/terminal"} {
 		all = append(all, api.EntryPoint{InputPath: "src/" + name + ".ts", OutputPath: strings.ReplaceAll(name, "/", "-")})
 	}
 	return append(all, api.EntryPoint{InputPath: "src/style.css", OutputPath: "style"}, api.EntryPoint{InputPath: "src/terminal.css", OutputPath: "terminal"})
@@ -58,11 +58,11 @@ func run(ui, out string) error {
 	for _, f := range result.OutputFiles {
 		files[filepath.Base(f.Path)] = f.Contents
 	}
-	shared, err := sharedWith("dist/main-", result.Metafile)
+	chunks, err := chunksOf("dist/main-", result.Metafile)
 	if err != nil {
 		return err
 	}
-	page, err := page(dir, shared, files)
+	page, err := page(dir, chunks, files)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,9 @@ func run(ui, out string) error {
 	return os.WriteFile(filepath.Join(out, "index.html"), page, 0o644)
 }
 
-// sharedWith returns the one chunk that an output imports as it loads: the code of others that it needs at once.
-func sharedWith(prefix, metafile string) (string, error) {
+// chunksOf returns the chunks that an output imports as it loads. One of them has the code of others that it needs at once, and
+// no code of ours, so that it changes with an upgrade alone.
+func chunksOf(prefix, metafile string) ([]string, error) {
 	var meta struct {
 		Outputs map[string]struct {
 			Imports []struct{ Path, Kind string }
@@ -98,37 +99,53 @@ func sharedWith(prefix, metafile string) (string, error) {
 		}
 	}
 	if err := json.Unmarshal([]byte(metafile), &meta); err != nil {
-		return "", err
+		return nil, err
 	}
-	shared := ""
-	for name, o := range meta.Outputs {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		for _, i := range o.Imports {
-			if i.Kind == "import-statement" {
-				if shared != "" {
-					return "", fmt.Errorf("%s imports more than one chunk", name)
-				}
-				shared = i.Path
+	chunks := make(map[string]bool)
+	var follow func(name string)
+	follow = func(name string) {
+		for _, i := range meta.Outputs[name].Imports {
+			if i.Kind == "import-statement" && !chunks[i.Path] {
+				chunks[i.Path] = true
+				follow(i.Path)
 			}
 		}
 	}
-	for input := range meta.Outputs[shared].Inputs {
-		if !strings.HasPrefix(input, "node_modules/") && !strings.HasPrefix(input, "src/vendor/") {
-			return "", fmt.Errorf("the chunk of the code of others has %s", input)
+	for name := range meta.Outputs {
+		if strings.HasPrefix(name, prefix) {
+			follow(name)
 		}
 	}
-	return filepath.Base(shared), nil
+	var names []string
+	for chunk := range chunks {
+		ours, others := "", ""
+		for input := range meta.Outputs[chunk].Inputs {
+			if strings.HasPrefix(input, "node_modules/") || strings.HasPrefix(input, "src/vendor/") {
+				others = input
+			} else {
+				ours = input
+			}
+		}
+		if ours != "" && others != "" {
+			return nil, fmt.Errorf("the chunk %s has code of others, %s, and of ours, %s", chunk, others, ours)
+		}
+		names = append(names, filepath.Base(chunk))
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // page returns the page with the names of what it loads.
-func page(dir, shared string, files map[string][]byte) ([]byte, error) {
+func page(dir string, chunks []string, files map[string][]byte) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "src", "index.html"))
 	if err != nil {
 		return nil, err
 	}
-	text = bytes.ReplaceAll(text, []byte("{{preload}}"), []byte(shared))
+	var preloads strings.Builder
+	for _, c := range chunks {
+		fmt.Fprintf(&preloads, "<link rel=\"modulepreload\" href=\"/console/assets/%s\">\n", c)
+	}
+	text = bytes.ReplaceAll(text, []byte("{{preloads}}\n"), []byte(preloads.String()))
 	for _, part := range []string{"main.js", "style.css", "terminal.css"} {
 		name, kind, _ := strings.Cut(part, ".")
 		of := "{{" + name + "}}"

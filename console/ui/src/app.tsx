@@ -9,8 +9,7 @@ import { Failure } from "./api";
 import { Link, now, Trouble } from "./parts/parts";
 import { Access } from "./pages/access";
 import { Audit } from "./pages/audit";
-import { Connect } from "./pages/connect";
-import { Images } from "./pages/images";
+import { Later } from "./parts/later";
 import { nameColumns } from "./parts/narrow";
 import { openPalette, Palette } from "./parts/palette";
 import { SandboxPage } from "./pages/sandbox";
@@ -40,7 +39,7 @@ function Away(): JSX.Element | null {
 // groups are the pages that the header leads to, by what they are about, and the scope that each needs.
 const groups: [string, [string, string, string][]][] = [
   ["Sandboxes", [["/sandboxes", "Sandboxes", ""]]],
-  ["What sandboxes are made of", [["/images", "Images", ""]]],
+  ["What sandboxes are made of", [["/images", "Images", ""], ["/templates", "Templates", ""], ["/snapshots", "Snapshots", ""], ["/volumes", "Volumes", ""], ["/skills", "Skills", ""]]],
   ["The server", [["/connect", "Connect", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"]]],
 ];
 
@@ -82,10 +81,14 @@ function Header(): JSX.Element {
 function Page(): JSX.Element {
   const [first, second, third] = at();
   if (first === "sandboxes" && second) return <SandboxPage id={second} tab={third ?? ""} />;
-  if (first === "images") return <Images />;
+  if (first === "images") return <Later page={(m) => <m.Images />} />;
   if (first === "access") return <Access />;
   if (first === "audit") return <Audit />;
-  if (first === "connect") return <Connect />;
+  if (first === "connect") return <Later page={(m) => <m.Connect />} />;
+  if (first === "snapshots") return <Later page={(m) => <m.Snapshots />} />;
+  if (first === "volumes") return <Later page={(m) => <m.Volumes />} />;
+  if (first === "templates") return <Later page={(m) => <m.Templates />} />;
+  if (first === "skills") return <Later page={(m) => <m.Skills />} />;
   if (first === "sandboxes" || first === undefined) return <Sandboxes />;
   return <section><h1>There is no such page</h1><p><Link to="/sandboxes">Sandboxes</Link> are here.</p></section>;
 }

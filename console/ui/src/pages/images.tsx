@@ -1,63 +1,144 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The images that sandboxes are made of.
-import { call, may, seg } from "../api";
+// The images that sandboxes are made of: what is in each, who uses it, and builds as they go on.
+import { call, Failure, may, seg } from "../api";
 import { bytes, oneLine, shown } from "../format";
-import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
-import { useEvery } from "../parts/again";
-import { useEffect, useSignal } from "../vendor/core";
-import type { JSX } from "../vendor/core";
-import type { Image, ImageList } from "../wire";
+import { sandboxes } from "../live";
+import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
+import { Lose, quote, Same, useList } from "../parts/list";
+import { go, query } from "../router";
+import { useEffect, useRef, useSignal } from "../vendor/core";
+import type { JSX, Signal } from "../vendor/core";
+import type { Image, ImageDetails, ImageList } from "../wire";
+
+const build = (name: string, anew: boolean): Promise<unknown> => call("/images/" + seg(name) + "/build?wait_seconds=0", { method: "POST", body: anew ? { rebuild: true } : {} });
 
 export function Images(): JSX.Element {
-  const all = useSignal<Image[] | null>(null), failed = useSignal<unknown>(null), pulling = useSignal(false), reference = useSignal(""), wrong = useSignal<unknown>(null), deleting = useSignal(false), gone = useSignal<Image | null>(null);
-  const read = async (): Promise<void> => {
-    try {
-      all.value = (await call<ImageList>("/images")).items;
-      failed.value = null;
-    } catch (e) {
-      failed.value = e;
-    }
-  };
+  const list = useList<ImageList>("/images", 2000), failed = useSignal<unknown>(null), pulling = useSignal(false), gone = useSignal<Image | null>(null);
   useEffect(() => { document.title = "Images · sandpit"; }, []);
-  useEvery(2000, read, []);
-  const admin = may("admin");
+  const admin = may("admin"), server = may("server:admin"), all = list.all.value?.items ?? null, open = query.value.get("image");
+  const show = (name: string | null): void => go("/images" + (name === null ? "" : "?image=" + seg(name)), true);
+  const total = (all ?? []).reduce((n, i) => n + (i.status === "ready" ? i.size_bytes : 0), 0);
   return (
     <section>
       <div class="title"><h1>Images</h1>{admin && <button type="button" class="primary" onClick={() => { pulling.value = true; }}>Pull an image</button>}</div>
-      <Trouble error={failed.value} again={() => void read()} />
-      {all.value !== null && <table class="list">
+      <Trouble error={failed.value ?? list.failed.value} again={() => { failed.value = null; void list.read(); }} />
+      {all !== null && <p class="faint" role="status">{all.filter((i) => i.status === "ready").length} of {all.length} are on this server, {bytes(total)}</p>}
+      {all !== null && <div class="scroll" tabIndex={0} role="region" aria-label="List of images"><table class="list">
         <thead><tr><th>Image</th><th>State</th><th>Size</th><th>Sandboxes</th><th>Built</th><th><span class="hidden">Actions</span></th></tr></thead>
-        <tbody>{all.value.map((i) => (
-          <tr key={i.name}>
-            <td><b>{oneLine(i.name)}</b>{i.default && <span class="good small"> the default</span>}{i.description && <div class="faint small">{oneLine(i.description)}</div>}{Object.keys(i.versions).length > 0 && <div class="faint small">{Object.entries(i.versions).map(([k, v]) => k + " " + v).map(oneLine).join(", ")}</div>}</td>
-            <td>{i.status === "building" ? <><span class="good">building</span>{i.phase && <span class="faint small"> {oneLine(i.phase)}</span>}{i.progress !== null && i.progress !== undefined && <progress max={1} value={i.progress} aria-label={"Progress of " + oneLine(i.name)} />}</> : <span class={i.status === "failed" ? "bad" : ""}>{i.status}</span>}{i.error && <div class="small">{shown(i.error)}</div>}</td>
+        <tbody>{all.map((i) => (
+          <tr key={i.name} class={i.name === open ? "chosen" : ""}>
+            <td><button type="button" class="plain" aria-expanded={i.name === open} onClick={() => show(i.name === open ? null : i.name)}><b>{oneLine(i.name)}</b></button>{i.default && <span class="good small"> the default</span>}{!i.allowed && <span class="faint small"> not for new sandboxes</span>}{i.description && <div class="faint small">{oneLine(i.description)}</div>}{Object.keys(i.versions).length > 0 && <div class="faint small">{Object.entries(i.versions).map(([k, v]) => k + " " + v).map(oneLine).join(", ")}</div>}</td>
+            <td>{i.status === "building" ? <><span class="good">building</span>{(i.text ?? i.phase) && <span class="faint small"> {oneLine(i.text ?? i.phase ?? "")}</span>}{i.progress !== null && i.progress !== undefined && <progress max={1} value={i.progress} aria-label={"Progress of " + oneLine(i.name)} />}</> : <span class={i.status === "failed" ? "bad" : ""}>{i.status}</span>}{i.error && <div class="small">{shown(i.error)}</div>}</td>
             <td>{i.status === "ready" ? bytes(i.size_bytes) : "–"}</td><td>{i.sandboxes ?? "–"}</td><td><Time at={i.built_at} /></td>
-            <td>{admin && <span class="buttons">
-              {(i.status === "missing" || i.status === "failed") && <Action failed={failed} label={"Build " + oneLine(i.name)} do={async () => { await call("/images/" + seg(i.name) + "/build?wait_seconds=0", { method: "POST" }); await read(); }}>Build</Action>}
-              {i.status === "ready" && may("server:admin") && <button type="button" class="danger" aria-label={"Delete " + oneLine(i.name)} onClick={() => { gone.value = i; deleting.value = true; }}>Delete…</button>}
-            </span>}</td>
+            <td><span class="buttons">
+              {admin && (i.status === "missing" || i.status === "failed") && <Action failed={failed} label={"Import " + oneLine(i.name)} do={async () => { await build(i.name, false); show(i.name); await list.read(); }}>Import</Action>}
+              {i.status === "ready" && i.allowed && may("sandboxes:write") && <button type="button" aria-label={"New sandbox of " + oneLine(i.name)} onClick={() => go("/sandboxes?create&image=" + seg(i.name))}>New sandbox…</button>}
+              {i.status === "ready" && !i.default && server && <Action failed={failed} label={"Make it the default: " + oneLine(i.name)} do={async () => { await call("/settings", { method: "PATCH", body: { default_image: i.name } }); await list.read(); }}>Make it the default</Action>}
+              {i.status === "ready" && server && !i.config && <Action failed={failed} label={"Rebuild " + oneLine(i.name)} do={async () => { await build(i.name, true); show(i.name); await list.read(); }}>Rebuild</Action>}
+              {i.status === "ready" && server && <button type="button" class="danger" aria-label={"Delete " + oneLine(i.name)} onClick={() => { gone.value = i; }}>Delete…</button>}
+            </span></td>
           </tr>
         ))}</tbody>
-      </table>}
-      <Dialog title="Pull an image" open={pulling}>
-        <form onSubmit={(e) => e.preventDefault()}>
-          <Field label="Reference" hint="As registries have it, such as docker.io/library/alpine:3.20">{(id, hint) => <input id={id} aria-describedby={hint} value={reference.value} onInput={(e) => { reference.value = e.currentTarget.value; }} />}</Field>
-          <Trouble error={wrong.value} />
-          <div class="buttons">
-            <Action class="primary" failed={wrong} do={async () => { await call("/images/pull?wait_seconds=0", { method: "POST", body: { reference: reference.value.trim() } }); pulling.value = false; reference.value = ""; await read(); }}>Pull it</Action>
-            <button type="button" onClick={() => { pulling.value = false; }}>Leave</button>
-          </div>
-        </form>
-      </Dialog>
-      <Dialog title={"Delete " + oneLine(gone.value?.name ?? "")} open={deleting}>
-        <p>Its files go from this machine. Sandboxes that are made of it keep it, and then it is refused. One of the catalogue can be built again.</p>
-        <div class="buttons">
-          <Action class="danger" failed={failed} do={async () => { deleting.value = false; await call("/images/" + seg(gone.value!.name), { method: "DELETE" }); await read(); }}>Delete it</Action>
-          <button type="button" onClick={() => { deleting.value = false; }}>Keep it</button>
-        </div>
-      </Dialog>
+      </table></div>}
+      {open && <One key={open} name={open} building={all?.find((i) => i.name === open)?.status === "building"} />}
+      <Pull open={pulling} done={(i) => { show(i.name); void list.read(); }} />
+      <Lose of={gone} failed={failed} title={(i) => "Delete " + oneLine(i.name)} do={async (i) => { await call("/images/" + seg(i.name), { method: "DELETE" }); if (open === i.name) show(null); await list.read(); }}>{(i) => (
+        <p>Its files go from this machine, {bytes(i.size_bytes)}.{i.sandboxes ? " " + i.sandboxes + (i.sandboxes === 1 ? " sandbox is" : " sandboxes are") + " made of it: as long as that is so it is refused." : ""} {i.config ? "It has to be pulled again to be used." : "It can be imported again."}</p>
+      )}</Lose>
     </section>
+  );
+}
+
+function Pull(p: { open: Signal<boolean>; done: (i: Image) => void }): JSX.Element {
+  const reference = useSignal(""), wrong = useSignal<unknown>(null), body = { reference: reference.value.trim() };
+  return (
+    <Dialog title="Pull an image" open={p.open}>
+      <form onSubmit={(e) => e.preventDefault()}>
+        <Field label="Reference" hint="As registries have it, such as docker.io/library/alpine:3.20">{(id, hint) => <input id={id} aria-describedby={hint} value={reference.value} onInput={(e) => { reference.value = e.currentTarget.value; }} />}</Field>
+        <Same cli={"sandpit image pull " + quote(body.reference || "REFERENCE")} rest="POST /v1/images/pull" body={body} none="what comes from elsewhere is the operator's to decide" />
+        <Trouble error={wrong.value} />
+        <div class="buttons">
+          <Action class="primary" failed={wrong} do={async () => { p.done(await call<Image>("/images/pull?wait_seconds=0", { method: "POST", body })); p.open.value = false; reference.value = ""; }}>Pull it</Action>
+          <button type="button" onClick={() => { p.open.value = false; }}>Leave</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function One(p: { name: string; building: boolean }): JSX.Element {
+  const one = useList<ImageDetails>("/images/" + seg(p.name), 5000), d = one.all.value;
+  return (
+    <section aria-label="The image">
+      <h2>{oneLine(p.name)}</h2>
+      <Trouble error={one.failed.value} />
+      {may("admin") && (p.building || d?.status === "failed") && <Log key={String(p.building)} name={p.name} />}
+      {d && <>
+        <div class="columns">
+          <section aria-label="What is inside">
+            <dl>
+              {d.aliases.length > 0 && <><dt>Also called</dt><dd>{d.aliases.map((a) => oneLine(a) + (d.alias_notes?.[a] ? " (" + oneLine(d.alias_notes[a]!) + ")" : "")).join(", ")}</dd></>}
+              {Object.entries(d.versions).map(([k, v]) => <><dt key={k}>{oneLine(k)}</dt><dd>{oneLine(v)}</dd></>)}
+              <dt>Files</dt><dd>{d.files}</dd><dt>Disk</dt><dd>{bytes(d.disk_bytes)}</dd>
+              {d.config && <><dt>Command</dt><dd><code>{oneLine([...(d.config.entrypoint ?? []), ...(d.config.cmd ?? [])].join(" ")) || "none"}</code></dd><dt>User</dt><dd>{oneLine(d.config.user || "root")}</dd><dt>For</dt><dd>{oneLine(d.config.architecture)}</dd></>}
+              {d.start && d.start.length > 0 && <><dt>Starts</dt><dd>{d.start.map((s) => <code key={s}>{oneLine(s)} </code>)}</dd></>}
+              {d.absent && d.absent.length > 0 && <><dt>Lacks</dt><dd>{d.absent.map(oneLine).join(", ")}</dd></>}
+            </dl>
+          </section>
+          <section aria-label="Variables of the image">{Object.keys(d.env ?? {}).length > 0 && <details><summary>{Object.keys(d.env ?? {}).length} variables</summary><dl>{Object.entries(d.env ?? {}).map(([k, v]) => <><dt key={k}>{oneLine(k)}</dt><dd>{oneLine(v)}</dd></>)}</dl></details>}</section>
+        </div>
+        {d.builds.length > 0 && <><h2>Builds on this server</h2><div class="scroll" tabIndex={0} role="region" aria-label="Builds"><table class="list">
+          <thead><tr><th>Build</th><th>Built</th><th>Size</th><th>Files</th><th>Used by</th></tr></thead>
+          <tbody>{d.builds.map((b) => (
+            <tr key={b.digest}><td><code title={b.digest}>{b.digest.slice(0, 19)}</code>{b.current && <span class="good small"> the current one</span>}</td><td><Time at={b.built_at} /></td><td>{bytes(b.size_bytes)}</td><td>{b.files}</td>
+              <td>{b.users.sandbox_count + b.users.snapshot_count === 0 && Object.keys(b.users.pools).length === 0 && <span class="faint">nobody</span>}
+                {b.users.sandboxes.map((u) => <><Link key={u.id} to={"/sandboxes/" + seg(u.id)}>{oneLine(sandboxes.value.get(u.id)?.key ?? u.id)}</Link> </>)}{b.users.sandbox_count > b.users.sandboxes.length && "and " + (b.users.sandbox_count - b.users.sandboxes.length) + " more sandboxes "}
+                {b.users.snapshot_count > 0 && <Link to="/snapshots">{b.users.snapshot_count} {b.users.snapshot_count === 1 ? "snapshot" : "snapshots"}</Link>}{Object.keys(b.users.pools).length > 0 && " pools: " + Object.keys(b.users.pools).map(oneLine).join(", ")}</td></tr>
+          ))}</tbody>
+        </table></div></>}
+        {d.output && d.output.length > 0 && <><h2>What the step that failed wrote</h2><pre class="log" tabIndex={0} aria-label="Output of the step">{shown(d.output.join("\n"))}</pre></>}
+      </>}
+    </section>
+  );
+}
+
+// keptLog is how many characters of a build's output are on the page.
+const keptLog = 200_000;
+
+// Log shows a build's output as it comes.
+function Log(p: { name: string }): JSX.Element {
+  const text = useSignal(""), cut = useSignal(false), failed = useSignal<unknown>(null), log = useRef<HTMLPreElement>(null), stick = useRef(true);
+  useEffect(() => {
+    const stop = new AbortController();
+    const read = async (): Promise<void> => {
+      try {
+        const answer = await fetch("/v1/images/" + seg(p.name) + "/log?follow=true", { cache: "no-store", signal: stop.signal });
+        if (!answer.ok) throw new Failure(answer.status, (await answer.json().catch(() => ({}))) as object);
+        const words = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+        for (;;) {
+          const { value, done } = await words.read();
+          if (done) return;
+          const all = text.value + shown(value);
+          cut.value ||= all.length > keptLog;
+          text.value = all.slice(-keptLog);
+        }
+      } catch (e) {
+        // Of an image that is pulled there is no log; a server that restarts ends its builds.
+        if (!stop.signal.aborted && !(e instanceof Failure && e.status === 404)) failed.value = e instanceof Failure ? e : null;
+      }
+    };
+    void read();
+    return () => stop.abort();
+  }, [p.name]);
+  const all = text.value;
+  useEffect(() => { if (stick.current && log.current) log.current.scrollTop = log.current.scrollHeight; }, [all]);
+  return (
+    <>
+      <Trouble error={failed.value} />
+      {cut.value && <p class="faint small">What came before is in <code>sandpit image logs {quote(oneLine(p.name))}</code>.</p>}
+      {all && <pre ref={log} class="log" tabIndex={0} aria-label="Output of the build" onScroll={(e) => { const l = e.currentTarget; stick.current = l.scrollTop + l.clientHeight > l.scrollHeight - 30; }}>{all}</pre>}
+    </>
   );
 }

@@ -13,6 +13,7 @@ import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
 import type { Sandbox, SandboxStats } from "../wire";
 import { Activity } from "./activity";
+import { Later } from "../parts/later";
 import { Files } from "./files";
 import { Network } from "./network";
 import { Ports } from "./ports";
@@ -21,7 +22,7 @@ import { nameOf } from "./sandboxes";
 import { Terminals } from "./terminals";
 import { TimeTravel } from "./time";
 
-const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"]];
+const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]];
 
 export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
   const failed = useSignal<unknown>(null);
@@ -54,6 +55,8 @@ export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
       {p.tab === "time" && <TimeTravel of={s} />}
       {p.tab === "network" && <Network of={s} />}
       {p.tab === "ports" && <Ports of={s} />}
+      {p.tab === "runs" && <Later page={(m) => <m.Runs of={s} />} />}
+      {p.tab === "settings" && <Later page={(m) => <m.Change key={s.id} of={s} />} />}
       {!tabs.some(([id]) => id === p.tab) && <p>There is no such part. <Link to={to("")}>Overview</Link></p>}
     </section>
   );

@@ -4,16 +4,19 @@
 // The list of sandboxes, live.
 import { call, may, seg } from "../api";
 import { bytes, megabytes, oneLine } from "../format";
-import { known, newest, put } from "../live";
-import { Action, Dialog, Field, Link, State, Time, Trouble } from "../parts/parts";
+import { known, newest } from "../live";
+import { Action, Dialog, Link, State, Time, Trouble } from "../parts/parts";
 import { useEvery } from "../parts/again";
-import { go, query } from "../router";
 import { computed, signal, useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Sandbox, StatsList } from "../wire";
+import { Create } from "./create";
 
 const words = signal("");
 const state = signal("");
+const image = signal("");
+const label = signal("");
+const order = signal("created");
 const chosen = signal<ReadonlySet<string>>(new Set());
 const failed = signal<unknown>(null);
 const creating = signal(false);
@@ -24,19 +27,36 @@ const use = signal<ReadonlyMap<string, StatsList["items"][number]>>(new Map());
 
 const shownOnes = computed(() => {
   const text = words.value.trim().toLowerCase();
-  return newest.value.filter((s) => (state.value === "" || s.status === state.value) &&
+  const some = newest.value.filter((s) => (state.value === "" || s.status === state.value) && (image.value === "" || s.image === image.value) && (label.value === "" || has(s, label.value)) &&
     (text === "" || [s.id, s.key ?? "", s.image, ...Object.entries(s.metadata).map(([k, v]) => k + "=" + v)].some((t) => t.toLowerCase().includes(text))));
+  const by = orders[order.value]?.[1];
+  return by ? some.sort((a, b) => { const x = by(a), y = by(b); return x < y ? -1 : x > y ? 1 : 0; }) : some;
 });
+
+// has reports whether a sandbox has a label, such as team=data.
+const has = (s: Sandbox, one: string): boolean => Object.entries(s.metadata).some(([k, v]) => k + "=" + v === one);
+
+// orders are what the list can be sorted by; as it comes, the newest is the first.
+const orders: Record<string, [string, ((s: Sandbox) => number | string)?]> = {
+  created: ["newest"],
+  name: ["name", (s) => (s.key ?? s.id).toLowerCase()],
+  state: ["state", (s) => s.status],
+  image: ["image", (s) => s.image],
+  used: ["last used", (s) => -Date.parse(s.last_activity_at ?? s.created_at)],
+  cpus: ["processors in use", (s) => -(use.value.get(s.id)?.now?.cpus ?? -1)],
+  memory: ["memory in use", (s) => -(use.value.get(s.id)?.now?.memory_bytes ?? -1)],
+  disk: ["disk in use", (s) => -(use.value.get(s.id)?.now?.disk_bytes ?? -1)],
+};
 
 export const nameOf = (s: Sandbox): string => oneLine(s.key ?? s.id);
 
 async function each(verb: (id: string) => Promise<unknown>): Promise<void> {
   const all = [...chosen.value];
-  const errors: unknown[] = [];
+  const errors: unknown[] = [], failing: string[] = []; // those stay chosen
   for (let i = 0; i < all.length; i += 4) {
-    await Promise.all(all.slice(i, i + 4).map((id) => verb(id).catch((e: unknown) => { errors.push(e); })));
+    await Promise.all(all.slice(i, i + 4).map((id) => verb(id).catch((e: unknown) => { errors.push(e); failing.push(id); })));
   }
-  chosen.value = new Set();
+  chosen.value = new Set(failing);
   if (errors.length) throw errors[0];
 }
 
@@ -51,7 +71,6 @@ export function Sandboxes(): JSX.Element {
   const room = useSignal(30);
   useEffect(() => {
     document.title = "Sandboxes · sandpit";
-    if (query.value.get("create") !== null) creating.value = true;
     const place = (): void => {
       const top = list.current?.getBoundingClientRect().top ?? 0;
       const first = Math.max(0, Math.floor(-top / rowHeight) - 10);
@@ -70,6 +89,7 @@ export function Sandboxes(): JSX.Element {
   const all = shownOnes.value;
   const first = Math.min(from.value, Math.max(0, all.length - 1));
   const rows = all.slice(first, first + room.value);
+  const images = [...new Set(newest.value.map((s) => s.image))].sort(), labels = [...new Set(newest.value.flatMap((s) => Object.entries(s.metadata).map(([k, v]) => k + "=" + v)))].sort().slice(0, 500);
   const states = [...new Set(newest.value.map((s) => s.status))].sort();
   const write = may("sandboxes:write");
   const picked = chosen.value.size;
@@ -81,6 +101,15 @@ export function Sandboxes(): JSX.Element {
         <label>State <select value={state.value} onChange={(e) => { state.value = e.currentTarget.value; }}>
           <option value="">all</option>{states.map((s) => <option key={s} value={s}>{s}</option>)}
         </select></label>
+        {images.length > 1 && <label>Image <select value={image.value} onChange={(e) => { image.value = e.currentTarget.value; }}>
+          <option value="">all</option>{images.map((s) => <option key={s} value={s}>{oneLine(s)}</option>)}
+        </select></label>}
+        {labels.length > 0 && <label>Label <select value={label.value} onChange={(e) => { label.value = e.currentTarget.value; }}>
+          <option value="">all</option>{labels.map((s) => <option key={s} value={s}>{oneLine(s)}</option>)}
+        </select></label>}
+        <label>Sorted by <select value={order.value} onChange={(e) => { order.value = e.currentTarget.value; }}>
+          {Object.entries(orders).map(([id, [says]]) => <option key={id} value={id}>{says}</option>)}
+        </select></label>
         <span class="faint" role="status">{known.value ? all.length + " of " + newest.value.length : "Reading…"}</span>
       </form>
       {write && picked > 0 && <div class="bulk" role="group" aria-label="The chosen sandboxes">
@@ -88,11 +117,14 @@ export function Sandboxes(): JSX.Element {
         <Action failed={failed} do={() => each(post("start"))}>Start</Action>
         <Action failed={failed} do={() => each(post("stop"))}>Stop</Action>
         <Action failed={failed} do={() => each(post("pause"))}>Pause</Action>
+        <Action failed={failed} do={() => each(post("resume"))}>Resume</Action>
+        {all.length > picked && <button type="button" onClick={() => { chosen.value = new Set(all.map((s) => s.id)); }}>Choose all {all.length}</button>}
         <button type="button" class="danger" onClick={() => { deleting.value = true; }}>Delete…</button>
         <button type="button" onClick={() => { chosen.value = new Set(); }}>Choose none</button>
       </div>}
       <Trouble error={failed.value} />
       {known.value && newest.value.length === 0 && <div class="empty"><p>There are no sandboxes yet. Make one here, or by the command line:</p><pre>sandpit run -- echo hello</pre></div>}
+      {known.value && newest.value.length > 0 && all.length === 0 && <p class="empty">None of the {newest.value.length} is so. <button type="button" onClick={() => { words.value = state.value = image.value = label.value = ""; }}>Show all</button></p>}
       {all.length > 0 && <div ref={list} class="rows" role="table" aria-label="Sandboxes" aria-rowcount={all.length + 1}>
         <div role="row" class="row head">
           {write && <span role="columnheader" class="pick"><span class="hidden">Choose</span></span>}
@@ -103,7 +135,7 @@ export function Sandboxes(): JSX.Element {
         {rows.map((s, i) => <Row key={s.id} of={s} index={first + i + 2} write={write} />)}
         <div style={{ height: Math.max(0, all.length - first - rows.length) * rowHeight + "px" }} />
       </div>}
-      <Create />
+      <Create open={creating} />
       <Delete />
     </section>
   );
@@ -144,50 +176,3 @@ function Delete(): JSX.Element {
     </Dialog>
   );
 }
-
-function Create(): JSX.Element {
-  const wrong = useSignal<unknown>(null);
-  const body = useSignal<{ key?: string; image?: string; memory_mb?: number; cpu_cores?: number }>({});
-  const set = (name: "key" | "image", value: string): void => {
-    const b = { ...body.value };
-    if (value) b[name] = value;
-    else delete b[name];
-    body.value = b;
-  };
-  const count = (name: "memory_mb" | "cpu_cores", value: string): void => {
-    const b = { ...body.value };
-    if (value) b[name] = Number(value);
-    else delete b[name];
-    body.value = b;
-  };
-  const make = async (): Promise<void> => {
-    const s = await call<Sandbox>("/sandboxes", { method: "POST", body: body.value });
-    put(s);
-    creating.value = false;
-    body.value = {};
-    go("/sandboxes/" + seg(s.id));
-  };
-  return (
-    <Dialog title="Create a sandbox" open={creating}>
-      <form onSubmit={(e) => e.preventDefault()}>
-        <Field label="Name" hint="Left empty, it has an id alone.">{(id, hint) => <input id={id} aria-describedby={hint} value={body.value.key ?? ""} onInput={(e) => set("key", e.currentTarget.value)} />}</Field>
-        <Field label="Image" hint="Left empty, the server's default.">{(id, hint) => <input id={id} aria-describedby={hint} value={body.value.image ?? ""} onInput={(e) => set("image", e.currentTarget.value)} />}</Field>
-        <Field label="Memory in MiB">{(id) => <input id={id} type="number" min={16} value={body.value.memory_mb ?? ""} onInput={(e) => count("memory_mb", e.currentTarget.value)} />}</Field>
-        <Field label="Processors">{(id) => <input id={id} type="number" min={0.1} step={0.1} value={body.value.cpu_cores ?? ""} onInput={(e) => count("cpu_cores", e.currentTarget.value)} />}</Field>
-        <details><summary>The same by the command line, REST and MCP</summary>
-          <pre>{"sandpit create" + (body.value.key ? " --name " + quote(body.value.key) : "") + (body.value.image ? " --image " + quote(body.value.image) : "") + (body.value.memory_mb ? " --memory " + body.value.memory_mb + "M" : "") + (body.value.cpu_cores ? " --cpu " + body.value.cpu_cores : "")}</pre>
-          <pre>{"POST /v1/sandboxes\n" + JSON.stringify(body.value, null, 2)}</pre>
-          <pre>{"create_sandbox " + JSON.stringify(body.value)}</pre>
-        </details>
-        <Trouble error={wrong.value} />
-        <div class="buttons">
-          <Action class="primary" failed={wrong} do={make}>Create</Action>
-          <button type="button" onClick={() => { creating.value = false; }}>Leave</button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-// quote is a word as a shell has to have it.
-const quote = (word: string): string => (/^[A-Za-z0-9._:\/-]+$/.test(word) ? word : "'" + word.replace(/'/g, "'\\''") + "'");

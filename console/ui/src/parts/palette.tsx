@@ -25,13 +25,13 @@ function choices(): Choice[] {
   const out: Choice[] = [];
   const [first, id] = at();
   if (first === "sandboxes" && id) {
-    for (const [part, name] of [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"]] as const) {
+    for (const [part, name] of [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]] as const) {
       out.push(to(name + " of this sandbox", "/sandboxes/" + encodeURIComponent(id) + (part && "/" + part)));
     }
   }
   out.push(to("Sandboxes", "/sandboxes"));
   if (may("sandboxes:write")) out.push(to("Create a sandbox", "/sandboxes?create"));
-  out.push(to("Connect a client", "/connect"), to("Images", "/images"), to("Access: tokens and sessions", "/access"));
+  out.push(to("Connect a client", "/connect"), to("Images", "/images"), to("Templates", "/templates"), to("Snapshots of all sandboxes", "/snapshots"), to("Volumes", "/volumes"), to("Skills", "/skills"), to("Access: tokens and sessions", "/access"));
   if (may("admin")) out.push(to("Audit", "/audit"));
   out.push({ name: "Keys", do: () => { helps.value = true; } }, { name: "Sign out", do: () => void signOut() });
   for (const s of newest.value) out.push(to("Sandbox " + oneLine(s.key ?? s.id) + (s.key ? " " + s.id : ""), "/sandboxes/" + s.id));

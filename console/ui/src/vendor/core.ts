@@ -3,6 +3,8 @@
 
 // What the console uses of Preact, in one place: the chunk that has it holds no code of ours.
 export { render } from "preact";
+// TSX is made of these.
+export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
 export type { ComponentChildren, JSX, VNode } from "preact";
 export { useEffect, useId, useRef } from "preact/hooks";
 export { batch, computed, effect, signal, useComputed, useSignal } from "@preact/signals";

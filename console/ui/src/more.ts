@@ -1,0 +1,12 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The pages that nobody sees first. They are a file of their own, that is read when one of them is opened.
+export { Change } from "./pages/change";
+export { Connect } from "./pages/connect";
+export { Images } from "./pages/images";
+export { Runs } from "./pages/runs";
+export { Skills } from "./pages/skills";
+export { Snapshots } from "./pages/snapshots";
+export { Templates } from "./pages/templates";
+export { Volumes } from "./pages/volumes";
