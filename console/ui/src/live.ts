@@ -24,7 +24,25 @@ let source: EventSource | null = null;
 let timer = 0;
 let last = "";
 
+// told is what events and answers said while the list is read: a list that was begun before them does not know of it. null: it
+// is gone.
+const told = new Map<string, Sandbox | null>();
+let reading = 0;
+
+function tell(id: string, s: Sandbox | null): void {
+  if (reading > 0) told.set(id, s);
+}
+
 async function readAll(): Promise<void> {
+  if (reading++ === 0) told.clear();
+  try {
+    await readPages();
+  } finally {
+    reading--;
+  }
+}
+
+async function readPages(): Promise<void> {
   const all = new Map<string, Sandbox>();
   let cursor = "";
   do {
@@ -34,9 +52,10 @@ async function readAll(): Promise<void> {
   } while (cursor);
   batch(() => {
     // What events told meanwhile is newer.
-    for (const [id, s] of sandboxes.value) {
+    for (const [id, s] of told) {
       const read = all.get(id);
-      if (read && s.updated_at > read.updated_at) all.set(id, s);
+      if (s === null) all.delete(id);
+      else if (!read || s.updated_at > read.updated_at) all.set(id, s);
     }
     sandboxes.value = all;
     known.value = true;
@@ -48,12 +67,18 @@ function changed(raw: Event): void {
   if (message.lastEventId) last = message.lastEventId;
   const event = JSON.parse(message.data) as ProjectEvent;
   const all = new Map(sandboxes.value);
-  if (event.type === "sandbox.deleted") all.delete(event.object_id);
+  if (event.type === "sandbox.deleted") {
+    all.delete(event.object_id);
+    tell(event.object_id, null);
+  }
   else if (event.object) {
     const now = event.object as Sandbox;
     // Actions of this page are answered with the record, too: an older one changes nothing.
     const before = all.get(now.id);
-    if (!before || before.updated_at <= now.updated_at) all.set(now.id, now);
+    if (!before || before.updated_at <= now.updated_at) {
+      all.set(now.id, now);
+      tell(now.id, now);
+    }
   }
   sandboxes.value = all;
 }
@@ -98,6 +123,7 @@ function close(): void {
 export function put(s: Sandbox): void {
   const all = new Map(sandboxes.value);
   all.set(s.id, s);
+  tell(s.id, s);
   sandboxes.value = all;
 }
 

@@ -27,6 +27,7 @@ export function useActivity(id: string, read: () => unknown, deps: unknown[]): v
       last = now;
     } catch {
       void read(); // which says what is wrong
+      last = ""; // and once it is right again
     }
   }, [id, ...deps]);
 }
