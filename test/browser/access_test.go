@@ -49,11 +49,11 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	one.take() // nobody was signed in at first
 	look("no sandboxes")
 	for page, has := range map[string]string{"snapshots": "There are no snapshots", "volumes": "There are no volumes", "templates": "There are no templates", "skills": "keeps no skills"} {
-		one.opens(s, page)
+		one.goes(s, page)
 		one.reads(has)
 		look("no " + page)
 	}
-	one.opens(s, "sandboxes")
+	one.goes(s, "sandboxes")
 	furnish(t, s)
 	one.reads("shop")
 	for _, c := range consolePages() {

@@ -154,8 +154,8 @@ func (p *person) clicks(label string) {
 	await[bool](p.t, p.tab, "(%s).click() === undefined", find)
 }
 
-// opens visits a page of the console.
-func (p *person) opens(s *server, path string) {
+// goes visits a page of the console.
+func (p *person) goes(s *server, path string) {
 	p.t.Helper()
 	if err := browser.Visit(p.tab, s.url+"/console/"+path); err != nil {
 		p.t.Fatal(err)
@@ -180,7 +180,7 @@ func TestThePagesOfAProject(t *testing.T) {
 	t.Run("Empty", func(t *testing.T) {
 		one.t = t
 		for page, has := range map[string]string{"snapshots": "There are no snapshots", "volumes": "There are no volumes", "templates": "There are no templates", "skills": "keeps no skills"} {
-			one.opens(s, page)
+			one.goes(s, page)
 			one.reads(has)
 			one.until("it says how", "document.querySelector('.empty pre')?.innerText.startsWith('sandpit ')")
 		}
@@ -188,7 +188,7 @@ func TestThePagesOfAProject(t *testing.T) {
 	s.do(t, "create", "--name", "shop", "--label", "team=data", "--env", "KEPT=secret-value")
 	t.Run("SettingsAreChanged", func(t *testing.T) {
 		one.t = t
-		one.opens(s, "sandboxes/shop/settings")
+		one.goes(s, "sandboxes/shop/settings")
 		one.reads("KEPT")
 		one.fills("Memory in MiB", "333")
 		one.fills("Idle after, in seconds", "7200")
@@ -234,7 +234,7 @@ func TestThePagesOfAProject(t *testing.T) {
 	})
 	t.Run("ARunLeavesArtifacts", func(t *testing.T) {
 		one.t = t
-		one.opens(s, "sandboxes/shop/runs")
+		one.goes(s, "sandboxes/shop/runs")
 		one.reads("There are no runs")
 		one.presses("Start a run")
 		one.fills("Commands", "echo '<b>made</b>'; echo oops >&2\nprintf '<svg onload=alert(1)>' > /artifacts/a.svg; printf '<h1>page</h1>' > '/artifacts/p<b>.html'; echo "+picture+" | base64 -d > /artifacts/dot.png\nexit 3")
@@ -408,7 +408,7 @@ func TestThePagesOfAProject(t *testing.T) {
 		if _, err := chromedp.Run(one.tab, chromedp.EmulateViewport(360, 740)); err != nil {
 			t.Fatal(err)
 		}
-		one.opens(s, "snapshots")
+		one.goes(s, "snapshots")
 		one.reads("before")
 		one.until("the pages are put away", "!document.querySelector('#pages').checkVisibility()")
 		one.picture("narrow")
@@ -429,7 +429,7 @@ func TestThePagesOfAProject(t *testing.T) {
 		for page, has := range pages {
 			two := visit(t, p, strings.TrimSpace(s.do(t, "console", "--print")))
 			two.reads("Sandboxes")
-			two.opens(s, page)
+			two.goes(s, page)
 			two.reads(has)
 			all[page] = two
 		}
@@ -468,24 +468,24 @@ func TestThePagesOfAProject(t *testing.T) {
 		other.reads("There are no sandboxes yet")
 		other.take()
 		for page, has := range map[string][2]string{"snapshots": {"before", "There are no snapshots"}, "volumes": {"data", "There are no volumes"}, "templates": {"There are no templates", "There are no templates"}, "skills": {"keeps no skills", "keeps no skills"}, "images": {"the default", "the default"}} {
-			reader.opens(s, page)
+			reader.goes(s, page)
 			reader.reads(has[0])
 			if got := await[string](t, reader.tab, "[...document.querySelectorAll('main button')].map(b => b.innerText).join()"); regexp.MustCompile("Delete|Create|New|Import|Upload|Write|Pull|default|Rebuild|Install").MatchString(got) {
 				t.Errorf("%s: a token that only reads sees the buttons %s", page, got)
 			}
-			other.opens(s, page)
+			other.goes(s, page)
 			other.reads(has[1])
 			if got := await[string](t, other.tab, "document.querySelector('main').innerText"); strings.Contains(got, "shop") || strings.Contains(got, "copy") {
 				t.Errorf("%s: another project sees %s", page, got)
 			}
 		}
 		for _, tab := range []string{"settings", "runs"} {
-			reader.opens(s, "sandboxes/shop/"+tab)
+			reader.goes(s, "sandboxes/shop/"+tab)
 			reader.reads(map[string]string{"settings": "may only read", "runs": "failed"}[tab])
 			if got := await[string](t, reader.tab, "[...document.querySelectorAll('main section section button, main section[aria-label] button')].filter(b => !b.disabled).map(b => b.innerText).join()"); regexp.MustCompile("Save|Set it|Take away|Start it|End|Restart").MatchString(got) {
 				t.Errorf("%s: a token that only reads sees the buttons %s", tab, got)
 			}
-			other.opens(s, "sandboxes/shop/"+tab)
+			other.goes(s, "sandboxes/shop/"+tab)
 			other.until("there is none for it", "document.querySelector('.trouble')")
 		}
 	})
