@@ -95,6 +95,9 @@ func TestSnapshotsAreAGraph(t *testing.T) {
 		one.presses("Compare to here")
 		one.presses("Compare")
 		one.until("the difference is shown", "document.querySelector('ul.files:not([aria-label])')?.innerText.includes('/workspace/f')")
+		one.presses("/workspace/f")
+		one.until("its lines are shown", "document.querySelector('.sides.lines ins')?.innerText === '+two' && document.querySelector('.sides.lines del')?.innerText === '-one'")
+		one.picture("lines")
 	})
 	t.Run("ForkedAndBegunAnew", func(t *testing.T) {
 		one.t = t

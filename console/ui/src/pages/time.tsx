@@ -7,6 +7,7 @@ import { bytes, oneLine } from "../format";
 import { put, sandboxes } from "../live";
 import { useDownloads } from "../parts/download";
 import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
+import { Lines } from "../parts/textdiff";
 import { useEvery } from "../parts/again";
 import { go } from "../router";
 import { useComputed, useRef, useSignal } from "../vendor/core";
@@ -45,7 +46,7 @@ function useSnapshots(failed: Signal<unknown>): { all: Signal<Snapshot[] | null>
 
 export function TimeTravel(p: { of: Sandbox }): JSX.Element {
   const s = p.of, failed = useSignal<unknown>(null), name = useSignal(""), { all, more, again } = useSnapshots(failed), wide = useSignal(false), chosen = useSignal("now " + s.id), page = useSignal(0);
-  const from = useSignal(""), to = useSignal("now"), diff = useSignal<Diff | null>(null), back = useSignal(false), backTo = useSignal<Snapshot | null>(null), losing = useSignal(false), downloads = useDownloads(), input = useRef<HTMLInputElement>(null);
+  const from = useSignal(""), to = useSignal("now"), diff = useSignal<Diff | null>(null), between = useSignal(""), lines = useSignal(""), back = useSignal(false), backTo = useSignal<Snapshot | null>(null), losing = useSignal(false), downloads = useDownloads(), input = useRef<HTMLInputElement>(null);
   const write = may("sandboxes:write"), path = "/sandboxes/" + s.id;
   const family = useComputed(() => (wide.value ? { snapshots: all.value ?? [], sandboxes: [...sandboxes.value.values()] } : familyOf(s.id, all.value ?? [], sandboxes.value)));
   const graph = useComputed(() => graphOf(family.value.snapshots, family.value.sandboxes));
@@ -102,11 +103,18 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
         <form class="filters" onSubmit={(e) => e.preventDefault()}>
           <span>From <strong>{where(start)}</strong> to <strong>{where(to.value)}</strong> <span class="faint small">(choose others in the graph)</span></span>
           <button type="button" onClick={() => { from.value = "base"; }}>From its image</button>
-          <Action failed={failed} do={async () => { diff.value = null; diff.value = await call<Diff>(path + "/diff?limit=500&from=" + seg(start) + (to.value === "now" ? "" : "&to=" + seg(to.value))); }}>Compare</Action>
+          <Action failed={failed} do={async () => {
+            const points = "&from=" + seg(start) + (to.value === "now" ? "" : "&to=" + seg(to.value));
+            diff.value = null;
+            lines.value = "";
+            diff.value = await call<Diff>(path + "/diff?limit=200" + points);
+            between.value = points;
+          }}>Compare</Action>
         </form>
         {diff.value && <>
           <p role="status">{diff.value.total} {diff.value.total === 1 ? "difference" : "differences"}{diff.value.truncated ? ", of which the first are shown" : ""}</p>
-          <ul class="files">{diff.value.items.map((f) => <li key={f.path}><span class={"change " + f.action}>{f.action}</span> <code>{oneLine(f.path)}</code> <span class="faint">{f.action === "deleted" ? "" : bytes(f.size_bytes)}</span></li>)}</ul>
+          <ul class="files differences">{diff.value.items.map((f) => <li key={f.path}><span class={"change " + f.action}>{f.action}</span> {f.escaped ? <code>{oneLine(f.path)}</code> : <button type="button" class="plain" aria-expanded={lines.value === f.path} onClick={() => { lines.value = lines.value === f.path ? "" : f.path; }}><code>{oneLine(f.path)}</code></button>} <span class="faint">{f.action === "deleted" ? "" : bytes(f.size_bytes)}</span>
+            {lines.value === f.path && <Lines sandbox={s.id} path={f.path} points={between.value} />}</li>)}</ul>
         </>}
       </>}
       <Dialog title={"Go back to " + (backTo.value ? called(backTo.value) : "")} open={back}>
