@@ -18,6 +18,7 @@ type Operation struct {
 	Caller   access.Caller // zero: nobody is known
 	Name     string        // of the operation, or the tool; empty: it is not recorded by itself
 	Recorded bool          // whether it is recorded by itself where no event is: it changes or reads content
+	Watched  bool          // it only reads, and is asked again and again by who looks on: it is recorded once a minute
 	Target   string        // the sandbox that it is about, by id or key; it may be empty
 
 	mu     sync.Mutex

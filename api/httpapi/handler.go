@@ -153,7 +153,7 @@ func (h *Handler) serve(o Operation) http.Handler {
 			c.Caller = caller
 		}
 		if told := audit.Of(r.Context()); told != nil && (!o.open || o.told) {
-			told.Name, told.Recorded, told.Target = o.ID, o.told || o.reads || o.Method != http.MethodGet, r.PathValue("id")
+			told.Name, told.Recorded, told.Watched, told.Target = o.ID, o.told || o.reads || o.Method != http.MethodGet, o.watched, r.PathValue("id")
 		}
 		c.Room = h.o.Memory.Open(c.Caller.Project)
 		defer c.Room.Close()

@@ -19,12 +19,13 @@ type Operation struct {
 	Status       int    // of a success
 	Extension    any    // the coat's own, for its [Options.Serve] and [Document.Parameters]
 
-	in    *binder      // what is read from the request
-	out   reflect.Type // what is answered as JSON; nil: nothing
-	open  bool         // needs no token
-	told  bool         // it is recorded all the same, see Recorded
-	reads bool         // content, see ReadsContent
-	serve func(*Call) error
+	in      *binder      // what is read from the request
+	out     reflect.Type // what is answered as JSON; nil: nothing
+	open    bool         // needs no token
+	told    bool         // it is recorded all the same, see Recorded
+	reads   bool         // content, see ReadsContent
+	watched bool         // see Watched
+	serve   func(*Call) error
 
 	// For the document only.
 	also     []answer // other answers that are no errors
@@ -117,6 +118,10 @@ func (o Operation) Recorded() Operation { o.told = true; return o }
 // ReadsContent returns the operation as one whose answer has what is in sandboxes, or what ran in them: the audit log
 // tells of it, as it does of all that are not a GET.
 func (o Operation) ReadsContent() Operation { o.reads = true; return o }
+
+// Watched returns the operation as one by which people look on, a page asking again and again: the audit log tells of it once
+// a minute, as long as the same caller asks for the same.
+func (o Operation) Watched() Operation { o.watched = true; return o }
 
 // Extend returns the operation with its Extension.
 func (o Operation) Extend(v any) Operation { o.Extension = v; return o }

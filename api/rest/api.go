@@ -94,6 +94,9 @@ func New(o Options) (*API, error) {
 			return nil, fault.New(fault.Internal, "there is no operation %s that reads content", name)
 		}
 		ops[i] = ops[i].ReadsContent()
+		if slices.Contains(watchedOperations(), name) {
+			ops[i] = ops[i].Watched()
+		}
 	}
 	doc, err := document(o.Version).Make(ops)
 	if err != nil {
@@ -128,6 +131,9 @@ func contentOperations() []string {
 		"listAudit", "exportAudit", "sandboxLogs", "exportSandboxLogs", "observabilityLogs", "exportObservabilityLogs",
 	}
 }
+
+// watchedOperations are those of them that a page asks for again and again while somebody looks at it.
+func watchedOperations() []string { return []string{"listActivity", "networkLog", "listAudit"} }
 
 // LinkedFiles serves files to whoever holds a link to them. It needs no token of
 // the API; the link is one. What is served is read with the rights of a caller

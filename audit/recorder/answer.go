@@ -5,6 +5,8 @@ package recorder
 
 import (
 	"context"
+	"maps"
+	"time"
 
 	"sandpit.dev/audit"
 	"sandpit.dev/fault"
@@ -23,6 +25,9 @@ func (r *Recorder) Answered(ctx context.Context, o *audit.Operation, a audit.Ans
 	if o.Told() || code == fault.Unauthenticated && !a.Presented || !refused && (o.Name == "" || !o.Recorded) {
 		return
 	}
+	if o.Watched && a.Err == nil && r.looksOn(o) {
+		return
+	}
 	rec := &audit.Record{
 		Type: a.Type, Outcome: audit.OK, Path: r.o.Redact(a.Path), Status: a.Status, Code: string(code), Millis: millis(a.Took), Bytes: a.Bytes,
 	}
@@ -39,6 +44,35 @@ func (r *Recorder) Answered(ctx context.Context, o *audit.Operation, a audit.Ans
 	}
 	rec.Sandbox = r.named(ctx, rec.Project, o.Target)
 	r.Add(ctx, rec)
+}
+
+// watch is a read that is asked for again and again: by whom, and of what.
+type watch struct{ project, token, actor, address, call, target string }
+
+const (
+	watchEach   = time.Minute // between two rows of the same watch
+	mostWatches = 4096        // that are known; reads of others are recorded each
+)
+
+// looksOn reports whether the same read was recorded within watchEach. Where it was not, it is to be now.
+func (r *Recorder) looksOn(o *audit.Operation) bool {
+	c, at := o.Caller, r.o.Now()
+	w := watch{c.Project, c.TokenID, c.Actor, c.Address, o.Name, o.Target}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.watched[w]; ok && at.Sub(last) < watchEach && !at.Before(last) {
+		return true
+	}
+	if len(r.watched) >= mostWatches {
+		maps.DeleteFunc(r.watched, func(_ watch, last time.Time) bool { return at.Sub(last) >= watchEach || at.Before(last) })
+	}
+	if len(r.watched) < mostWatches {
+		if r.watched == nil {
+			r.watched = make(map[watch]time.Time)
+		}
+		r.watched[w] = at
+	}
+	return false
 }
 
 // named returns the id of the sandbox that an operation named by its id or key, or "" where there is none.

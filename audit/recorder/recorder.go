@@ -63,6 +63,7 @@ type Recorder struct {
 	made    map[int64]audit.Hash // of the rows that this recorder knows to be its own and that no head is signed of, by Seq
 	foreign int64                // the Seq of a newest row that is not its own, and of which a row tells; 0: there is none
 	started map[int64]*begun     // commands that run, by the Seq of their event
+	watched map[watch]time.Time  // when reads of who looks on were recorded last
 	unsaid  int                  // rows since the last signed head
 	beats   bool                 // Run looks again by itself
 	closed  bool                 // Close was called

@@ -229,6 +229,35 @@ func TestCallsAreRecordedThatChangeOrReadOrAreRefused(t *testing.T) {
 	h.verify()
 }
 
+// TestWhoLooksOnIsToldOnceAMinute: of each caller and each sandbox, and whatever is refused or fails is told each time.
+func TestWhoLooksOnIsToldOnceAMinute(t *testing.T) {
+	at := time.Now()
+	h := newHouse(t, recorder.Options{Now: func() time.Time { return at }})
+	other := alice
+	other.TokenID = "tok_2"
+	look := func(c access.Caller, target string, err error) int {
+		before := len(h.list(recorder.Query{}))
+		h.r.Answered(t.Context(), &audit.Operation{Caller: c, Name: "listActivity", Recorded: true, Watched: true, Target: target}, audit.Answer{Type: audit.Call, Status: 200, Err: err})
+		return len(h.list(recorder.Query{})) - before
+	}
+	no := fault.New(fault.NotFound, "no")
+	for _, c := range []struct {
+		after  time.Duration
+		caller access.Caller
+		target string
+		err    error
+		want   int
+	}{
+		{0, alice, "a", nil, 1}, {2 * time.Second, alice, "a", nil, 0}, {0, alice, "b", nil, 1}, {0, other, "a", nil, 1}, {0, alice, "a", no, 1}, {0, alice, "a", no, 1},
+		{57 * time.Second, alice, "a", nil, 0}, {time.Second, alice, "a", nil, 1}, {time.Second, alice, "a", nil, 0}, {-time.Hour, alice, "a", nil, 1},
+	} {
+		at = at.Add(c.after)
+		if n := look(c.caller, c.target, c.err); n != c.want {
+			t.Errorf("%+v: %d rows", c, n)
+		}
+	}
+}
+
 func TestACallIsOfTheSandboxThatItNames(t *testing.T) {
 	h := newHouse(t, recorder.Options{})
 	box := &sandbox.Sandbox{ID: sandbox.NewID(), Project: "a", Key: "chat-1", Image: "python", Runtime: "memory", State: sandbox.Running, CreatedAt: time.Now(), UpdatedAt: time.Now(), LastActivity: time.Now()}
