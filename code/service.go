@@ -33,7 +33,7 @@ type Engine interface {
 	Now() time.Time
 	Go(func(context.Context))
 	Bind(context.Context) (context.Context, context.CancelFunc)
-	Answered(time.Duration)
+	Answered(project string, took time.Duration)
 }
 
 // Options of a Service. The zero value works.

@@ -89,7 +89,7 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 		res.Stdout, res.Stderr = nil, nil
 		res.StdoutTruncated, res.StderrTruncated = !res.Running && (out.cut[0] || x.gap || x.cut[0]), !res.Running && (out.cut[1] || x.gap || x.cut[1])
 	}
-	s.engine.Answered(time.Since(began))
+	s.engine.Answered(c.Project, time.Since(began))
 	return res, err
 }
 

@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"sandpit.dev/engine/meter"
+	"sandpit.dev/engine/overview"
 	"sandpit.dev/linux/machine"
 )
 
@@ -14,4 +15,10 @@ func hostUse(data string) func() (meter.HostUse, error) {
 		u, err := machine.Read(data)
 		return meter.HostUse(u), err
 	}
+}
+
+// openFiles tells how many files are open.
+func openFiles() (overview.Files, error) {
+	f, err := machine.ReadFiles()
+	return overview.Files(f), err
 }

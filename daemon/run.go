@@ -29,6 +29,7 @@ import (
 	imagekeeper "sandpit.dev/engine/images"
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/overview"
 	"sandpit.dev/engine/retention"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/engine/usage"
@@ -225,6 +226,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	up, started := templates.Late()
+	counted := metrics.New(registry)
 	eng, err := engine.New(engine.Options{
 		Store:    keys.Store(),
 		Runtimes: drivers,
@@ -244,7 +246,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		Logger:   log,
 		Keys:     seals,
 		Redact:   secrets,
-		Metrics:  metrics.New(registry),
+		Metrics:  counted,
 	})
 	if err != nil {
 		return err
@@ -296,7 +298,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, console: cfg.Console, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
-		audit: audited, doctor: checks,
+		audit: audited, doctor: checks, overview: overview.New(keys.Store(), stats, counted.Recent(), overview.Options{Files: openFiles, Drivers: drivers, Started: time.Now(), Logger: log}),
 		events: changes, webhooks: hooks,
 		gates:  cfg.Ceilings.AtOnce.gates(registry),
 		tracer: traces.tracer,

@@ -39,6 +39,7 @@ import (
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/meter"
+	"sandpit.dev/engine/overview"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	"sandpit.dev/engine/templates"
@@ -85,6 +86,7 @@ type surfaceParts struct {
 	audit          *recorder.Recorder
 	stats          *meter.Service
 	doctor         *doctor.Service
+	overview       *overview.Service
 	events         *events.Log
 	webhooks       *webhooks.Service
 	tracer         *trace.Tracer
@@ -132,7 +134,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	services.Templates = p.engine.Templates
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	services.Usage, services.Stats, services.Audit, services.Events, services.Webhooks = p.usage, p.stats, p.audit, p.events, p.webhooks
-	services.Fleet, services.Doctor = fleet.New(p.engine), p.doctor
+	services.Fleet, services.Doctor, services.Overview = fleet.New(p.engine), p.doctor, p.overview
 	services.Projects, services.Sizes = p.projects, p.sizes
 	services.Tokens = sandboxtokens.New(p.engine.Engine, p.tokens)
 	services = p.gates.Wrap(services)

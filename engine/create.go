@@ -80,6 +80,11 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		return nil, false, err
 	}
 	defer e.group.Leave()
+	defer func() {
+		if err != nil {
+			e.core.Metrics.NotCreated(c.Project, err)
+		}
+	}()
 	if t := r.Template; t != nil && t.ChosenBy == "" && t.Asked != "" {
 		return nil, false, fault.New(fault.Unsupported, "template %q: this server keeps no templates", sandbox.Clip(t.Asked, 80))
 	}
@@ -145,7 +150,7 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err != nil {
 		return nil, false, err
 	}
-	e.core.Metrics.CreateSeconds.Observe(time.Since(began).Seconds())
+	e.core.Metrics.Created(c.Project, time.Since(began))
 	return s, true, nil
 }
 

@@ -55,6 +55,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	}
 	u, err := e.use(ctx, c, access.SandboxesWrite, ref, actExec)
 	if err != nil {
+		e.core.Metrics.NotBegun(c.Project, err)
 		return ExecResult{}, err
 	}
 	began := time.Now()
@@ -66,6 +67,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	f, err := u.launch(ctx, cmd, sandbox.EventExec, r.Mark, sink, r.Room)
 	if err != nil {
 		leftAlone(ctx, artifacts)
+		e.core.Metrics.NotBegun(c.Project, err)
 		return ExecResult{}, err // launch has ended the use
 	}
 	f.window.artifacts = artifacts
@@ -73,7 +75,7 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 		r.Started(f.event.ProcessID)
 	}
 	res, err := f.attend(ctx, r, began)
-	e.core.Metrics.ExecSeconds.Observe(time.Since(began).Seconds())
+	e.core.Metrics.Answered(c.Project, time.Since(began))
 	return res, err
 }
 

@@ -76,8 +76,8 @@ func (e *Engine) Bind(ctx context.Context) (context.Context, context.CancelFunc)
 	return e.group.Bind(ctx)
 }
 
-// Answered counts how long a command took, from its request to its answer.
-func (e *Engine) Answered(took time.Duration) { e.core.Metrics.ExecSeconds.Observe(took.Seconds()) }
+// Answered counts how long a command of a project took, from its request to its answer.
+func (e *Engine) Answered(project string, took time.Duration) { e.core.Metrics.Answered(project, took) }
 
 // attachedBy returns what the extension keeps with the sandbox.
 func (b *entry) attachedBy(open func(sandbox.ID) any) any {

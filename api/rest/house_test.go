@@ -26,6 +26,8 @@ import (
 	"sandpit.dev/engine/events"
 	"sandpit.dev/engine/fleet"
 	"sandpit.dev/engine/meter"
+	"sandpit.dev/engine/metrics"
+	"sandpit.dev/engine/overview"
 	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/skills"
 	sandboxtokens "sandpit.dev/engine/tokens"
@@ -85,7 +87,9 @@ func openGuarded(t testing.TB, guarded guard.Options, change ...func(*rest.Optio
 func openEngine(t testing.TB, guarded guard.Options, engineOf func(*engine.Options), change ...func(*rest.Options)) *house {
 	t.Helper()
 	var changes *events.Log
+	counted := metrics.New(nil)
 	s := enginetest.Start(t, t.TempDir(), func(e *engine.Options) {
+		e.Metrics = counted
 		changes = events.New(e.Store, events.Options{Object: rest.EventObject})
 		e.Store = changes.Store()
 		engineOf(e)
@@ -107,6 +111,7 @@ func openEngine(t testing.TB, guarded guard.Options, engineOf func(*engine.Optio
 		u, err := machine.Read(t.TempDir())
 		return meter.HostUse(u), err
 	}})
+	o.Services.Overview = overview.New(s.Store, o.Services.Stats.(*meter.Service), counted.Recent(), overview.Options{Started: time.Now()})
 	o.Services.Audit = s.Audit
 	o.Services.Tokens = sandboxtokens.New(s.Engine, tokens)
 	o.Services.Events = changes

@@ -33,7 +33,7 @@ func (a *API) operations() []httpapi.Operation {
 		a.previewLinkOperations(),
 		(&images.API{Images: a.Images, Keeper: a.Keeper, Dockerfiles: a.Dockerfiles, MaxFile: a.maxFile}).Operations(),
 		(&gateway.API{Sandboxes: a.Sandboxes, Images: a.Images, Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Usage: a.Usage, Audit: a.Audit}).Operations(),
-		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Doctor: a.Doctor, Audit: a.Audit, Backups: a.backups}).Operations(),
+		(&admin.API{Server: a.Server, Keeper: a.Keeper, Projects: a.Projects, Settings: a.Settings, Fleet: a.Fleet, Usage: a.Usage, Stats: a.Stats, Doctor: a.Doctor, Overview: a.Overview, Audit: a.Audit, Backups: a.backups}).Operations(),
 		(&events.API{Events: a.Events, Webhooks: a.Webhooks}).Operations(),
 		a.serverOperations(),
 		a.git(),

@@ -42,6 +42,7 @@ type Services struct {
 	Audit       Audit         // nil: there is no audit log
 	Stats       Stats         // nil: nobody reads what is in use
 	Doctor      Doctor        // nil: nobody checks the host
+	Overview    Overview      // nil: nobody counts what happens
 	Tokens      SandboxTokens // nil: single sandboxes have no tokens
 	Events      Events        // nil: nobody keeps events
 	Webhooks    Webhooks      // nil: there are none

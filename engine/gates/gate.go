@@ -143,8 +143,9 @@ func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (bind bool, er
 	o.logMu.Lock()
 	o.journal, o.since = journal, g.core.Now()
 	o.logMu.Unlock()
-	share := g.shares.Open(o.Record().Project)
-	gate := egress.NewGate(egress.Options{Share: share, Policy: rules, Journal: journal, Resolver: g.o.Resolver, Dial: g.o.Dial, Quota: g.o.Quota, Roots: g.o.Roots})
+	project := o.Record().Project
+	share := g.shares.Open(project)
+	gate := egress.NewGate(egress.Options{Share: share, Refused: func() { g.core.Metrics.Refused(project) }, Policy: rules, Journal: journal, Resolver: g.o.Resolver, Dial: g.o.Dial, Quota: g.o.Quota, Roots: g.o.Roots})
 	gctx, end := context.WithCancel(g.n.Context())
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done

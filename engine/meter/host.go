@@ -47,6 +47,9 @@ func (s *Service) host() *Host {
 	return h
 }
 
+// Host returns what the whole host uses; nil: it cannot be read. It is for who runs the server alone.
+func (s *Service) Host() *Host { return s.host() }
+
 // read returns figures that are no older than fresh. Those of a minute are kept.
 func (m *machine) read(now time.Time, minute bool) (*Host, error) {
 	if m.use == nil {

@@ -39,6 +39,7 @@ type Service struct {
 	mu    sync.Mutex
 	known map[sandbox.ID]*known // of sandboxes that are up
 	sums  map[string]Sum        // of projects, in the last round
+	round time.Time             // when that was
 
 	machine   machine
 	followers followers
@@ -128,7 +129,7 @@ func (s *Service) Round(ctx context.Context) error {
 		s.log.Warn("what the host uses cannot be read; it is tried again", "error", err)
 	}
 	s.mu.Lock()
-	s.sums = sums
+	s.sums, s.round = sums, s.now()
 	s.mu.Unlock()
 	return ctx.Err()
 }

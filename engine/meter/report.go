@@ -53,6 +53,29 @@ func (s Sample) plus(one Sample) Sample {
 	return s
 }
 
+// Sum returns what the sandboxes of a project, or ("") of all, used together in the last round, which was less than a minute
+// ago. It reads nothing. It is false before the first round.
+func (s *Service) Sum(project string) (Sum, bool) {
+	s.mu.Lock()
+	sums, at := s.sums, s.round // which nobody changes
+	s.mu.Unlock()
+	if sums == nil {
+		return Sum{}, false
+	}
+	if one, ok := sums[project]; ok && project != "" {
+		one.At = at
+		return one, true
+	}
+	all := nothing(at)
+	if project == "" {
+		for _, one := range sums {
+			all.Sandboxes += one.Sandboxes
+			all.Sample = all.plus(one.Sample)
+		}
+	}
+	return all, true
+}
+
 // All returns what each sandbox of the caller's project uses that is up, or for who runs the server of all; one that
 // cannot be read is without.
 func (s *Service) All(ctx context.Context, c access.Caller, allProjects bool) (Report, error) {

@@ -5,15 +5,20 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"sandpit.dev/engine/recent"
+	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
 )
 
 // Metrics are the engine's figures. No label holds what a caller can fill.
 type Metrics struct {
-	reg prometheus.Registerer // nil: nothing is registered
+	reg    prometheus.Registerer // nil: nothing is registered
+	recent *recent.Log
 
 	active         prometheus.Gauge
 	commands       *prometheus.CounterVec
@@ -22,8 +27,8 @@ type Metrics struct {
 
 	sandboxes     *prometheus.GaugeVec
 	Unresponsive  prometheus.Gauge
-	CreateSeconds prometheus.Histogram
-	ExecSeconds   prometheus.Histogram
+	createSeconds prometheus.Histogram
+	execSeconds   prometheus.Histogram
 	events        *prometheus.CounterVec
 
 	poolReady      *prometheus.GaugeVec
@@ -38,7 +43,7 @@ type Metrics struct {
 func New(reg prometheus.Registerer) *Metrics {
 	fast := []float64{.0005, .001, .002, .004, .008, .016, .032, .064, .128, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 	m := &Metrics{
-		reg: reg,
+		reg: reg, recent: recent.New(nil),
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "mcp_active_sandboxes", Help: "Sandboxes that are running."}),
 		commands: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -51,9 +56,9 @@ func New(reg prometheus.Registerer) *Metrics {
 			Name: "sandpit_sandboxes", Help: "Sandboxes by state."}, []string{"state"}),
 		Unresponsive: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "sandpit_sandboxes_unresponsive", Help: "Running sandboxes whose process 1 does not answer."}),
-		CreateSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		createSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_create_seconds", Help: "From a create's request to a sandbox that runs.", Buckets: fast}),
-		ExecSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+		execSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "sandpit_exec_seconds", Help: "From a command's request to its answer.", Buckets: fast}),
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "sandpit_events_total", Help: "Events by type."}, []string{"type"}),
@@ -80,7 +85,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.active, m.commands, m.commandSeconds, m.Reaped,
-			m.sandboxes, m.Unresponsive, m.CreateSeconds, m.ExecSeconds, m.events,
+			m.sandboxes, m.Unresponsive, m.createSeconds, m.execSeconds, m.events,
 			m.poolReady, m.poolClaims, m.JanitorRounds, m.JanitorRemoved, m.JanitorForeign, m.EventsPruned)
 	}
 	return m
@@ -163,18 +168,50 @@ func (m *Metrics) Happened(events []*sandbox.Event) {
 	}
 }
 
+// Recent returns what is counted of the last hour.
+func (m *Metrics) Recent() *recent.Log { return m.recent }
+
+// Created counts a sandbox that was made for a caller, and how long that took.
+func (m *Metrics) Created(project string, took time.Duration) {
+	m.createSeconds.Observe(took.Seconds())
+	m.recent.Done(recent.Create, project, took)
+}
+
+// NotCreated counts a create that failed.
+func (m *Metrics) NotCreated(project string, err error) {
+	m.recent.Failed(recent.Create, project, string(fault.Of(err)))
+}
+
+// Answered counts how long a command took, from its request to its answer.
+func (m *Metrics) Answered(project string, took time.Duration) {
+	m.execSeconds.Observe(took.Seconds())
+	m.recent.Ran(project, took)
+}
+
+// NotBegun counts a command that did not begin.
+func (m *Metrics) NotBegun(project string, err error) {
+	m.recent.Failed(recent.Command, project, string(fault.Of(err)))
+}
+
+// Refused counts a connection, or a question for a name, that a sandbox's network did not let through.
+func (m *Metrics) Refused(project string) { m.recent.Refused(project) }
+
 // Ran counts a command that ended, where ev tells of one and not of a terminal.
 func (m *Metrics) Ran(ev *sandbox.Event, r *sandbox.Result) {
 	if ev.Type != sandbox.EventExec {
 		return
 	}
-	status := "completed"
+	status, cause := "completed", string(r.Cause)
 	switch {
 	case r.Cause == sandbox.CauseTimeout:
 		status = "timed_out"
 	case r.ExitCode != 0:
 		status = "failed"
+		if cause == "" {
+			cause = recent.ExitCause
+		}
 	}
+	m.recent.Ended(ev.Project, cause)
 	m.commands.WithLabelValues(status).Inc()
 	m.commandSeconds.Observe(r.Duration.Seconds())
 }

@@ -33,6 +33,9 @@ type Options struct {
 	Keys  *Keys          // the sandbox's bound secrets; nil: none
 	Share *Share         // the project's; nil: there is no bound
 	Roots *x509.CertPool // that the hosts of bound secrets are verified by; nil: the host's
+	// Refused is called for each connection, and each question for a name, that is not let through; nil: nobody counts
+	// them. It must not wait.
+	Refused func()
 	// Hold is how long what may be the beginning of a secret's value is kept back from the
 	// sandbox while its host says nothing more; zero: 50 ms.
 	Hold time.Duration
@@ -362,6 +365,9 @@ func (g *Gate) leave(f *flow) {
 // say why.
 func (g *Gate) refuse(e Entry, why policy.Reason) bool {
 	e.Reason = why
+	if g.o.Refused != nil {
+		g.o.Refused()
+	}
 	g.journal.note(e)
 	kind := datagrams
 	if e.Protocol == "tcp" {

@@ -24,6 +24,7 @@ type API struct {
 	Usage    service.Usage    // nil: nobody adds up what is used
 	Stats    service.Stats    // nil: nobody reads what is in use
 	Doctor   service.Doctor   // nil: nobody checks the host
+	Overview service.Overview // nil: nobody counts what happens
 	Audit    service.Audit    // nil: there is no audit log
 	Backups  Backups          // nil: no backups are made
 }
@@ -34,6 +35,7 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Raw("createBackup", "POST /backups", "Get a backup of the whole server, as it is made: records, disks, artifacts and keys. Needs the scope server:admin. One that breaks off ends without its last chunk.", http.StatusOK, a.createBackup).
 			Media("", v1.BackupType).
 			Extend(idempotency.Keyless("another backup is of another moment")),
+		httpapi.Op("getOverview", "GET /overview", "What the project is at: sandboxes by state, what they use together, and what happened in the last hour by the minute: creates and commands with how long callers waited, failures by cause, refused connections. For the server's own administrator's token the host, the stores and open files, too. It reads figures that are kept, and asks no sandbox.", http.StatusOK, a.getOverview),
 		httpapi.Op("getDoctor", "GET /doctor", "What the server finds of itself and of its host, each thing with a status, the cause and a remedy, as sandpit doctor does on the host. It repairs nothing. Who asks while the checks go on gets the same report; one that has no answer within seconds is told of as that. Needs the scope server:admin.", http.StatusOK, a.getDoctor),
 		httpapi.Op("listAllSandboxes", "GET /admin/sandboxes", "List sandboxes of all projects, newest first. For the server's own administrator's token alone.", http.StatusOK, a.listAllSandboxes),
 		httpapi.Op("bulkStopSandboxes", "POST /admin/sandboxes/bulk-stop", "Stop sandboxes of all projects: by ids, or by what a filter says. One that is not up is skipped; a failure does not spare the others. For the server's own administrator's token alone.", http.StatusOK, a.bulkStop).

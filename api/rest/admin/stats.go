@@ -106,14 +106,18 @@ func reportOf(r meter.Report, hours bool) v1.StatsList {
 	sum := sampleOf(r.Sum.Sample)
 	out.Total = v1.StatsTotal{Sandboxes: r.Sum.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks}
 	if h := r.Host; h != nil {
-		out.Host = &v1.HostStats{CPULimit: h.CPUs, MemoryLimit: h.MemorySize, DiskLimit: h.DiskSize, TaskLimit: h.TaskLimit, Now: sampleOf(h.Now), History: []v1.StatsSample{}}
+		out.Host = hostOf(h, hours)
 	}
-	if !hours {
-		return out
+	if hours {
+		out.History = samplesOf(r.History)
 	}
-	out.History = samplesOf(r.History)
-	if h := r.Host; h != nil {
-		out.Host.History = samplesOf(h.History)
+	return out
+}
+
+func hostOf(h *meter.Host, hours bool) *v1.HostStats {
+	out := &v1.HostStats{CPULimit: h.CPUs, MemoryLimit: h.MemorySize, DiskLimit: h.DiskSize, TaskLimit: h.TaskLimit, Now: sampleOf(h.Now), History: []v1.StatsSample{}}
+	if hours {
+		out.History = samplesOf(h.History)
 	}
 	return out
 }
