@@ -39,6 +39,8 @@ func consolePages() []consolePage {
 		{"/skills?skill=notes", "# Notes"},
 		{"/access", "Signed in"},
 		{"/audit", "signIn"},
+		{"/overview", "checks passed"},
+		{"/settings", "idle_timeout_seconds"},
 		{"/connect", "Nobody yet"},
 		{"/connect?client=claude-code", "Make the token"},
 		{"/nowhere", "There is no such page"},

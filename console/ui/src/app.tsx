@@ -38,9 +38,9 @@ function Away(): JSX.Element | null {
 
 // groups are the pages that the header leads to, by what they are about, and the scope that each needs.
 const groups: [string, [string, string, string][]][] = [
-  ["Sandboxes", [["/sandboxes", "Sandboxes", ""]]],
+  ["Sandboxes", [["/overview", "Overview", ""], ["/sandboxes", "Sandboxes", ""]]],
   ["What sandboxes are made of", [["/images", "Images", ""], ["/templates", "Templates", ""], ["/snapshots", "Snapshots", ""], ["/volumes", "Volumes", ""], ["/skills", "Skills", ""]]],
-  ["The server", [["/connect", "Connect", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"]]],
+  ["The server", [["/connect", "Connect", ""], ["/access", "Access", ""], ["/audit", "Audit", "admin"], ["/settings", "Settings", "server:admin"]]],
 ];
 
 // menu says whether the pages are shown where there is little room.
@@ -84,6 +84,8 @@ function Page(): JSX.Element {
   if (first === "images") return <Later page={(m) => <m.Images />} />;
   if (first === "access") return <Access />;
   if (first === "audit") return <Audit />;
+  if (first === "overview") return <Later page={(m) => <m.Overview />} />;
+  if (first === "settings") return <Later page={(m) => <m.Settings />} />;
   if (first === "connect") return <Later page={(m) => <m.Connect />} />;
   if (first === "snapshots") return <Later page={(m) => <m.Snapshots />} />;
   if (first === "volumes") return <Later page={(m) => <m.Volumes />} />;

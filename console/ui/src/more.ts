@@ -10,3 +10,5 @@ export { Skills } from "./pages/skills";
 export { Snapshots } from "./pages/snapshots";
 export { Templates } from "./pages/templates";
 export { Volumes } from "./pages/volumes";
+export { Overview } from "./pages/overview";
+export { Settings } from "./pages/settings";

@@ -751,6 +751,12 @@ export interface ExecutionLogPage {
   total: number;
 }
 
+export interface Failures {
+  cause: string;
+  count: number;
+  of: string;
+}
+
 export interface FileChange {
   action: "created" | "modified" | "deleted";
   escaped?: boolean;
@@ -1124,6 +1130,18 @@ export interface HostStats {
   task_limit: number;
 }
 
+export interface Hour {
+  commands: number;
+  counted: boolean;
+  create_ms: Percentiles;
+  creates: number;
+  exec_ms: Percentiles;
+  failures: Failures[];
+  minutes: Minute[];
+  refused_connections: number;
+  since: string;
+}
+
 export interface Image {
   alias_notes?: Record<string, string>;
   aliases: string[];
@@ -1309,6 +1327,16 @@ export interface Max {
   pids: number;
 }
 
+export interface Minute {
+  commands: number;
+  create_ms: Percentiles;
+  creates: number;
+  exec_ms: Percentiles;
+  failures: number;
+  refused_connections: number;
+  time: string;
+}
+
 export interface Mount {
   path: string;
   read_only: boolean;
@@ -1384,6 +1412,13 @@ export interface NetworkRequestList {
   items: NetworkRequest[];
 }
 
+export interface OpenFiles {
+  host: number;
+  host_limit: number;
+  server: number;
+  server_limit: number;
+}
+
 export interface Outcome {
   bytes: number;
   path: string;
@@ -1405,6 +1440,34 @@ export interface OutputGap {
   frames?: number;
   stream?: string;
   why: string;
+}
+
+export interface Overview {
+  host: HostStats | null;
+  hour: Hour;
+  open_files: OpenFiles | null;
+  project: null | string;
+  records_full: null | string;
+  sandboxes: Record<string, number>;
+  started_at: string;
+  stores: StoreStats[];
+  time: string;
+  use: OverviewUse | null;
+}
+
+export interface OverviewUse {
+  cpus: null | number;
+  disk_bytes: null | number;
+  memory_bytes: null | number;
+  sandboxes: number;
+  tasks: null | number;
+  time: string;
+}
+
+export interface Percentiles {
+  count: number;
+  p50: null | number;
+  p95: null | number;
 }
 
 export interface Pool {
@@ -2249,6 +2312,17 @@ export interface StatsTotal {
 
 export interface StopSandbox {
   grace_seconds?: null | number;
+}
+
+export interface StoreStats {
+  failed: null | string;
+  free_bytes: number;
+  full: null | string;
+  host_free_bytes: number;
+  host_size_bytes: number;
+  room_bytes: number;
+  runtime: string;
+  size_bytes: number;
 }
 
 export interface Template {

@@ -29,10 +29,11 @@ function choices(): Choice[] {
       out.push(to(name + " of this sandbox", "/sandboxes/" + encodeURIComponent(id) + (part && "/" + part)));
     }
   }
-  out.push(to("Sandboxes", "/sandboxes"));
+  out.push(to("Sandboxes", "/sandboxes"), to("Overview: what there is and what happened", "/overview"));
   if (may("sandboxes:write")) out.push(to("Create a sandbox", "/sandboxes?create"));
   out.push(to("Connect a client", "/connect"), to("Images", "/images"), to("Templates", "/templates"), to("Snapshots of all sandboxes", "/snapshots"), to("Volumes", "/volumes"), to("Skills", "/skills"), to("Access: tokens and sessions", "/access"));
   if (may("admin")) out.push(to("Audit", "/audit"));
+  if (may("server:admin")) out.push(to("Settings of the server", "/settings"));
   out.push({ name: "Keys", do: () => { helps.value = true; } }, { name: "Sign out", do: () => void signOut() });
   for (const s of newest.value) out.push(to("Sandbox " + oneLine(s.key ?? s.id) + (s.key ? " " + s.id : ""), "/sandboxes/" + s.id));
   const text = words.value.trim().toLowerCase();
