@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	v1 "sandpit.dev/api/v1"
 )
@@ -23,6 +24,18 @@ func (c *Client) Stats(ctx context.Context, ref string) (*v1.SandboxStats, error
 // is in the first alone.
 func (c *Client) FollowStats(ctx context.Context, ref string, do func(*v1.SandboxStats) error) error {
 	return followStats(ctx, c, of(ref, "/stats"), make(url.Values), do)
+}
+
+// StatsProcesses is Stats with what runs in the sandbox, at most so many processes (1 to 500), who uses most first.
+func (c *Client) StatsProcesses(ctx context.Context, ref string, most int) (*v1.SandboxStats, error) {
+	s := new(v1.SandboxStats)
+	_, err := c.call(ctx, request{method: "GET", path: of(ref, "/stats"), query: url.Values{"processes": {strconv.Itoa(most)}}}, s)
+	return s, err
+}
+
+// FollowStatsProcesses is FollowStats with what StatsProcesses returns.
+func (c *Client) FollowStatsProcesses(ctx context.Context, ref string, most int, do func(*v1.SandboxStats) error) error {
+	return followStats(ctx, c, of(ref, "/stats"), url.Values{"processes": {strconv.Itoa(most)}}, do)
 }
 
 // StatsQuery is which sandboxes [Client.AllStats] is about.

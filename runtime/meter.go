@@ -24,3 +24,23 @@ type Use struct {
 	DiskBytes   int64         // of its writable layer, without the image and volumes
 	Tasks       int64         // processes and threads, as Limits.Pids counts them
 }
+
+// ProcessMeter is implemented by instances whose host can tell their processes apart. Reading them asks nothing of what is
+// inside, and does not wait for other calls.
+type ProcessMeter interface {
+	// Processes returns what runs now, in no order, of very many a part. A frozen instance answers too. One that is down, or
+	// goes down meanwhile, is fault.State.
+	Processes(ctx context.Context) ([]Process, error)
+}
+
+// Process is a process of an instance, as its host tells of it.
+type Process struct {
+	PID         int           // inside
+	Parent      int           // likewise; 0: none of those that run inside, or not known
+	Name        string        // which the process chose: any bytes, at most 64
+	State       string        // running, sleeping, waiting (for a disk), stopped, zombie or other
+	CPU         time.Duration // of processors, since it began
+	Age         time.Duration
+	MemoryBytes int64 // of its own and shared, that are in memory
+	Threads     int
+}

@@ -130,3 +130,19 @@ func TestStats(t *testing.T) {
 		}
 	})
 }
+
+func TestStatsOfProcesses(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	at := "/v1/sandboxes/" + h.create().ID + "/stats?processes="
+	for _, bad := range []string{"0", "-1", "501", "x"} {
+		if a := h.do("GET", at+bad, nil); a.StatusCode != 422 && a.StatusCode != 400 {
+			t.Errorf("%s: got %d %s", bad, a.StatusCode, a.body)
+		}
+	}
+	// The fake does not tell its processes apart.
+	if p := want[v1.Problem](h, 501, "GET", at+"10", nil); p.Code != "unsupported" || p.Remedy == "" {
+		t.Errorf("got %+v", p)
+	}
+	want[v1.Problem](h.as("other", access.SandboxesRead), 404, "GET", at+"10", nil)
+}

@@ -17,6 +17,27 @@ type SandboxStats struct {
 	TaskLimit   int           `json:"task_limit"`
 	Now         *StatsSample  `json:"now" jsonschema:"at most a second old; null where it is not up, or its runtime counts nothing"`
 	History     []StatsSample `json:"history" jsonschema:"the last hour by the minute, oldest first; it is lost when the sandbox stops, and when the server does"`
+
+	Processes *StatsProcesses `json:"processes,omitempty" jsonschema:"only with processes"`
+}
+
+// StatsProcesses is what runs in a sandbox, as its host tells of it.
+type StatsProcesses struct {
+	Items []StatsProcess `json:"items" jsonschema:"who uses most first: processors, then memory"`
+	Total int            `json:"total" jsonschema:"how many there are, of which items may hold fewer"`
+}
+
+// StatsProcess is one process.
+type StatsProcess struct {
+	PID         int     `json:"pid" jsonschema:"inside the sandbox"`
+	ParentPID   int     `json:"parent_pid" jsonschema:"inside the sandbox; 0: none that runs"`
+	Name        string  `json:"name" jsonschema:"which the process chose: any text"`
+	State       string  `json:"state" jsonschema:"running, sleeping, waiting (for a disk), stopped, zombie or other"`
+	CPUs        float64 `json:"cpus" jsonschema:"processors in use since the reading before, or since it began"`
+	CPUSeconds  float64 `json:"cpu_seconds" jsonschema:"since it began"`
+	AgeSeconds  float64 `json:"age_seconds"`
+	MemoryBytes int64   `json:"memory_bytes" jsonschema:"its own and shared, that are in memory"`
+	Threads     int     `json:"threads"`
 }
 
 // StatsSample is what was used at one time. What the host does not count is null.

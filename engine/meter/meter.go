@@ -43,6 +43,8 @@ type Service struct {
 
 	machine   machine
 	followers followers
+
+	readings readings
 }
 
 // New returns a service of the sandboxes on record, by the names of their runtimes.
@@ -209,12 +211,17 @@ func rate(before Sample, u runtime.Use, started, now time.Time) float64 {
 	return -1
 }
 
-func (s *Service) use(ctx context.Context, box *sandbox.Sandbox) (runtime.Use, error) {
+// open returns the instance of a sandbox.
+func (s *Service) open(ctx context.Context, box *sandbox.Sandbox) (runtime.Instance, error) {
 	d := s.drivers[box.Runtime]
 	if d == nil {
-		return runtime.Use{}, fault.New(fault.Unsupported, "this server has no runtime %s", box.Runtime)
+		return nil, fault.New(fault.Unsupported, "this server has no runtime %s", box.Runtime)
 	}
-	i, err := d.Open(ctx, runtime.Handle{ID: box.ID, Data: box.Handle})
+	return d.Open(ctx, runtime.Handle{ID: box.ID, Data: box.Handle})
+}
+
+func (s *Service) use(ctx context.Context, box *sandbox.Sandbox) (runtime.Use, error) {
+	i, err := s.open(ctx, box)
 	if err != nil {
 		return runtime.Use{}, err
 	}
@@ -234,11 +241,19 @@ type Stats struct {
 
 // Stats returns what a sandbox uses. It is no use of it, and starts none.
 func (s *Service) Stats(ctx context.Context, c access.Caller, ref string) (Stats, error) {
-	if err := c.Require(access.SandboxesRead); err != nil {
+	box, err := s.find(ctx, c, ref)
+	if err != nil {
 		return Stats{}, err
 	}
-	var box *sandbox.Sandbox
-	err := s.store.View(ctx, func(tx store.Tx) (err error) {
+	return s.stats(ctx, box)
+}
+
+// find finds the sandbox that a reader names.
+func (s *Service) find(ctx context.Context, c access.Caller, ref string) (box *sandbox.Sandbox, err error) {
+	if err := c.Require(access.SandboxesRead); err != nil {
+		return nil, err
+	}
+	err = s.store.View(ctx, func(tx store.Tx) (err error) {
 		if sandbox.ValidID(ref) {
 			box, err = tx.Sandboxes().Get(sandbox.ID(ref))
 			if err == nil && box.Project == c.Project {
@@ -252,12 +267,9 @@ func (s *Service) Stats(ctx context.Context, c access.Caller, ref string) (Stats
 		return err
 	})
 	if fault.Is(err, fault.NotFound) {
-		return Stats{}, fault.Wrap(fault.NotFound, err, "there is no sandbox %q", sandbox.Clip(ref, 80)).WithRemedy("list the sandboxes to see which there are")
+		return nil, fault.Wrap(fault.NotFound, err, "there is no sandbox %q", sandbox.Clip(ref, 80)).WithRemedy("list the sandboxes to see which there are")
 	}
-	if err != nil {
-		return Stats{}, err
-	}
-	return s.stats(ctx, box)
+	return box, err
 }
 
 func (s *Service) stats(ctx context.Context, box *sandbox.Sandbox) (Stats, error) {

@@ -44,6 +44,7 @@ while True: pass'`
 )
 
 func meters(t *testing.T, s *suite) {
+	t.Run("Processes", func(t *testing.T) { processes(t, s) })
 	meter := func(t *testing.T) *box {
 		b := s.create(t, s.spec())
 		if _, ok := b.Instance.(runtime.Meter); !ok {

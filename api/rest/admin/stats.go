@@ -6,6 +6,7 @@ package admin
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/shape"
@@ -25,6 +26,8 @@ func (a *API) stats() (service.Stats, error) {
 type getStats struct {
 	Ref    string `path:"id" doc:"the sandbox's id or key"`
 	Follow *bool  `query:"follow" doc:"true: go on, every two seconds, by server-sent events stats (SandboxStats), the first of which alone has the hour; error (Problem) when the sandbox is deleted"`
+
+	Processes *int `query:"processes" doc:"1 to 500: also what runs, at most so many, who uses most first. Nothing inside is asked"`
 }
 
 func (a *API) getStats(ctx context.Context, c *httpapi.Call, in *getStats) error {
@@ -32,16 +35,48 @@ func (a *API) getStats(ctx context.Context, c *httpapi.Call, in *getStats) error
 	if err != nil {
 		return err
 	}
+	if in.Processes != nil && (*in.Processes < 1 || *in.Processes > meter.MaxProcesses) {
+		return fault.InvalidField("processes", "%d is outside 1 to %d", *in.Processes, meter.MaxProcesses)
+	}
+	whole := func(ctx context.Context, one meter.Stats) (v1.SandboxStats, error) {
+		out := statsOf(one)
+		if in.Processes == nil {
+			return out, nil
+		}
+		found, err := s.Processes(ctx, c.Caller, string(one.Sandbox.ID), *in.Processes)
+		out.Processes = processesOf(found)
+		return out, err
+	}
 	if in.Follow == nil || !*in.Follow {
 		one, err := s.Stats(ctx, c.Caller, in.Ref)
 		if err != nil {
 			return err
 		}
-		return c.Answer(statsOf(one))
+		out, err := whole(ctx, one)
+		if err != nil {
+			return err
+		}
+		return c.Answer(out)
 	}
 	return follow(ctx, c, func(ctx context.Context, send func(any) error) error {
-		return s.Follow(ctx, c.Caller, in.Ref, func(one meter.Stats) error { return send(statsOf(one)) })
+		return s.Follow(ctx, c.Caller, in.Ref, func(one meter.Stats) error {
+			out, err := whole(ctx, one)
+			if err != nil {
+				return err
+			}
+			return send(out)
+		})
 	})
+}
+
+func processesOf(found meter.Processes) *v1.StatsProcesses {
+	out := &v1.StatsProcesses{Items: make([]v1.StatsProcess, 0, len(found.Items)), Total: found.Total}
+	for _, p := range found.Items {
+		out.Items = append(out.Items, v1.StatsProcess{
+			PID: p.PID, ParentPID: p.Parent, Name: strings.ToValidUTF8(p.Name, "\ufffd"), State: p.State, CPUs: p.CPUs, CPUSeconds: p.CPU.Seconds(), AgeSeconds: p.Age.Seconds(), MemoryBytes: p.MemoryBytes, Threads: p.Threads,
+		})
+	}
+	return out
 }
 
 // follow streams what run sends, until the client goes away.

@@ -1980,6 +1980,7 @@ export interface SandboxStats {
   key: null | string;
   memory_limit_bytes: number;
   now: StatsSample | null;
+  processes?: StatsProcesses | null;
   project: string;
   status: string;
   task_limit: number;
@@ -2290,6 +2291,23 @@ export interface StatsList {
   host: HostStats | null;
   items: SandboxStats[];
   total: StatsTotal;
+}
+
+export interface StatsProcess {
+  age_seconds: number;
+  cpu_seconds: number;
+  cpus: number;
+  memory_bytes: number;
+  name: string;
+  parent_pid: number;
+  pid: number;
+  state: string;
+  threads: number;
+}
+
+export interface StatsProcesses {
+  items: StatsProcess[];
+  total: number;
 }
 
 export interface StatsSample {

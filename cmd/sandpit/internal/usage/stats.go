@@ -11,6 +11,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/client"
+	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
 
@@ -22,21 +23,39 @@ func NewStats(a App) *cobra.Command {
 		Long: `Show what a sandbox uses now, or each of the project that is up. Looking at a sandbox is no use of it:
 it does not keep it from idling, and starts none.`,
 		Example: `  sandpit stats
-  sandpit stats work --follow`,
+  sandpit stats work --follow
+  sandpit stats work --processes 10`,
 		Args: a.Takes(0, 1),
 	}
 	follow := c.Flags().Bool("follow", false, "show it again every two seconds, until it is interrupted")
 	all := c.Flags().Bool("all-projects", false, "those of all projects; for the server's own administrator's token")
+	most := c.Flags().Int("processes", 0, "1 to 500, of one sandbox: also what runs in it, who uses most first")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
+		if c.Flags().Changed("processes") && len(args) == 0 {
+			return exit.Misuse(c, "--processes is for one sandbox; name it")
+		}
 		q := client.StatsQuery{AllProjects: *all}
-		one := func(s *v1.SandboxStats) error { return a.printStats(*out, []v1.SandboxStats{*s}) }
+		one := func(s *v1.SandboxStats) error {
+			if err := a.printStats(*out, []v1.SandboxStats{*s}); err != nil || s.Processes == nil || out.IsData() {
+				return err
+			}
+			return a.printProcesses(s.Processes)
+		}
 		each := func(l *v1.StatsList) error { return a.printStats(*out, l.Items) }
 		switch {
+		case c.Flags().Changed("processes") && *follow:
+			return cl.FollowStatsProcesses(c.Context(), args[0], *most, one)
+		case c.Flags().Changed("processes"):
+			s, err := cl.StatsProcesses(c.Context(), args[0], *most)
+			if err != nil {
+				return err
+			}
+			return one(s)
 		case len(args) == 1 && *follow:
 			return cl.FollowStats(c.Context(), args[0], one)
 		case len(args) == 1:
@@ -66,6 +85,22 @@ func (a App) printStats(as output.Format, found []v1.SandboxStats) error {
 		rows = append(rows, append([]string{nameOf(&s), s.Status}, Cells(&s)...))
 	}
 	return output.Table(a.Out, append([]string{"NAME", "STATUS"}, Heads()...), rows)
+}
+
+// printProcesses prints what runs in a sandbox.
+func (a App) printProcesses(p *v1.StatsProcesses) error {
+	rows := make([][]string, 0, len(p.Items))
+	for _, one := range p.Items {
+		rows = append(rows, []string{strconv.Itoa(one.PID), one.State, fmt.Sprintf("%.2f", one.CPUs), fmt.Sprintf("%.1f s", one.CPUSeconds), output.Bytes(one.MemoryBytes), strconv.Itoa(one.Threads), one.Name})
+	}
+	if err := output.Table(a.Out, []string{"PID", "STATE", "CPUS", "CPU TIME", "MEMORY", "THREADS", "NAME"}, rows); err != nil {
+		return err
+	}
+	if more := p.Total - len(p.Items); more > 0 {
+		_, err := fmt.Fprintf(a.Out, "and %d more\n", more)
+		return err
+	}
+	return nil
 }
 
 func nameOf(s *v1.SandboxStats) string {
