@@ -70,7 +70,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	one.until("the terminal is there", "document.querySelector('.xterm-rows')?.innerText.includes('$')")
 	look("a terminal")
 	one.presses("Processes")
-	one.until("a command's output is shown", "document.querySelector('.log')?.innerText.includes('err') || ([...document.querySelectorAll('table.list button')].filter(b => b.innerText.includes('made.txt') && b.ariaExpanded !== 'true').forEach(b => b.click()), false)")
+	one.until("a command's output is shown", "document.querySelector('.log')?.textContent.includes('err') || (document.querySelector('table.list button[aria-expanded=true]') ?? [...document.querySelectorAll('table.list button')].find(b => b.innerText.includes('made.txt'))?.click(), false)")
 	look("output")
 	if err := browser.Visit(one.tab, s.url+"/connect"); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,7 @@ func signed(t *testing.T, p browser.Program, address, token string) *person {
 func (p *person) beside(address string) *person {
 	p.t.Helper()
 	other := &person{t: p.t, complaints: new(complaints)}
+	p.t.Cleanup(func() { other.stayed(p.t) })
 	tab, done, err := browser.Another(p.tab, other.hear)
 	if err != nil {
 		p.t.Fatal(err)
@@ -125,7 +126,7 @@ func TestPagesOfOthersDoNothing(t *testing.T) {
 		s := serve(t, fmt.Sprintf("domain: sandpit.test\ntls: {cert: %[1]s/cert.pem, key: %[1]s/key.pem, listen: \"127.0.0.1:%[2]d\"}\n", dir, port))
 		secure := fmt.Sprintf("https://sandpit.test:%d", port)
 		near := p
-		near.Flags = map[string]any{"host-resolver-rules": "MAP *.sandpit.test 127.0.0.1, MAP sandpit.test 127.0.0.1", "ignore-certificate-errors": true}
+		near.Flags = map[string]any{"host-resolver-rules": "MAP *.sandpit.test 127.0.0.1, MAP sandpit.test 127.0.0.1, " + noWayOut, "ignore-certificate-errors": true}
 		console := signed(t, near, secure, s.token)
 		id, link, _ := runHostile(t, s)
 		to, err := url.Parse(link)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +27,7 @@ type complaints struct {
 	mu    sync.Mutex
 	all   []string
 	asked []string // methods and addresses
+	stray []string // what a page of the console asked of another origin
 }
 
 func (c *complaints) hear(event any) {
@@ -34,12 +36,34 @@ func (c *complaints) hear(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		c.asked = append(c.asked, e.Request.Method+" "+e.Request.URL)
+		if page, to := originOf(e.DocumentURL), originOf(e.Request.URL); strings.HasPrefix(strings.TrimPrefix(e.DocumentURL, page), "/console") && to != page && to != "" {
+			c.stray = append(c.stray, e.DocumentURL+": "+e.Request.URL)
+		}
 	case *network.EventWebSocketCreated:
 		c.asked = append(c.asked, "GET "+strings.Replace(e.URL, "ws", "http", 1))
 	case *log.EventEntryAdded:
 		c.all = append(c.all, fmt.Sprintf("%s %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
 	case *runtime.EventExceptionThrown:
 		c.all = append(c.all, fmt.Sprint(e.ExceptionDetails.Text, " ", e.ExceptionDetails.Exception))
+	}
+}
+
+// originOf is the origin of an address of the web; "" where it has none, as that of data.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// stayed finds out that no page of the console asked for anything of another origin.
+func (c *complaints) stayed(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.stray {
+		t.Errorf("a page of the console asked for what is not the server's: %s", s)
 	}
 }
 
@@ -63,6 +87,7 @@ type person struct {
 func visit(t *testing.T, p browser.Program, address string) *person {
 	t.Helper()
 	one := &person{t: t, complaints: new(complaints)}
+	t.Cleanup(func() { one.stayed(t) })
 	one.tab = tab(t, p, address, one.hear)
 	return one
 }

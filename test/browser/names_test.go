@@ -108,7 +108,7 @@ func TestWhatIsAStrangersIsText(t *testing.T) {
 	if err := browser.Visit(one.tab, s.url+"/console/sandboxes/shop/processes"); err != nil {
 		t.Fatal(err)
 	}
-	one.until("the output is shown", "document.querySelector('.log')?.innerText.includes('<img src=x') || ([...document.querySelectorAll('table.list button')].filter(b => b.innerText.includes('printf') && b.ariaExpanded !== 'true').forEach(b => b.click()), false)")
+	one.until("the output is shown", "document.querySelector('.log')?.textContent.includes('<img src=x') || (document.querySelector('table.list button[aria-expanded=true]') ?? [...document.querySelectorAll('table.list button')].find(b => b.innerText.includes('printf'))?.click(), false)")
 	look("output")
 	one.presses("Activity")
 	one.reads("file")
@@ -200,9 +200,10 @@ func idOf(t *testing.T, s *server, key string) string {
 	return one.ID
 }
 
-func must(b []byte, err error) []byte {
+// must is for what cannot fail.
+func must[T any](v T, err error) T {
 	if err != nil {
-		panic(err) // strings always can
+		panic(err)
 	}
-	return b
+	return v
 }

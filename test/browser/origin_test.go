@@ -39,8 +39,12 @@ func needBrowser(t *testing.T) browser.Program {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Flags = map[string]any{"host-resolver-rules": noWayOut}
 	return p
 }
+
+// noWayOut has the browser reach this machine alone: for every other name, and every other address, there is none.
+const noWayOut = "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE *.localhost"
 
 // sight is what a page can see of an answer.
 type sight struct {
@@ -115,6 +119,11 @@ func TestDebiansChromiumRuns(t *testing.T) {
 	}
 	s := site(t)
 	ctx := tab(t, p, s.URL, nil)
+	for _, way := range []string{"http://example.org/", "http://192.0.2.1/", "http://[2001:db8::1]/"} {
+		if got := await[string](t, ctx, `fetch(%q, {mode: "no-cors"}).then(() => "answered", e => e.name)`, way); got != "TypeError" {
+			t.Errorf("%s: %s", way, got)
+		}
+	}
 	if got := await[string](t, ctx, "document.title + ' ' + location.origin"); got != "a page of another origin "+s.URL {
 		t.Errorf("the page has %q", got)
 	}

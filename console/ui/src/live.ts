@@ -24,63 +24,74 @@ let source: EventSource | null = null;
 let timer = 0;
 let last = "";
 
-// told is what events and answers said while the list is read: a list that was begun before them does not know of it. null: it
-// is gone.
+// told is what events told and the lists do not show yet; null: it is deleted. Many events are one change of the lists, of which
+// each costs the more the more sandboxes there are.
 const told = new Map<string, Sandbox | null>();
-let reading = 0;
-
-function tell(id: string, s: Sandbox | null): void {
-  if (reading > 0) told.set(id, s);
-}
+let soon = 0;
+let shownAt = 0;
+let whole = false; // all were read
+let reading = 0; // how many reads of all go on: what is told meanwhile is newer than what they find
 
 async function readAll(): Promise<void> {
-  if (reading++ === 0) told.clear();
+  const all = new Map<string, Sandbox>();
+  const show = (): void => {
+    const next = new Map(all);
+    apply(next);
+    batch(() => {
+      sandboxes.value = next;
+      known.value = true;
+    });
+  };
+  if (reading === 0) flush();
+  reading++;
+  whole = false;
   try {
-    await readPages();
+    let cursor = "";
+    do {
+      const page = await call<SandboxPage>("/sandboxes?limit=500" + (cursor && "&cursor=" + encodeURIComponent(cursor)));
+      for (const s of page.items) all.set(s.id, s);
+      cursor = page.next_cursor ?? "";
+      if (!known.value) show(); // the newest are looked at while the rest is read
+    } while (cursor);
+    whole = true;
+    show();
   } finally {
-    reading--;
+    if (--reading === 0) flush();
   }
 }
 
-async function readPages(): Promise<void> {
-  const all = new Map<string, Sandbox>();
-  let cursor = "";
-  do {
-    const page = await call<SandboxPage>("/sandboxes?limit=500" + (cursor && "&cursor=" + encodeURIComponent(cursor)));
-    for (const s of page.items) all.set(s.id, s);
-    cursor = page.next_cursor ?? "";
-  } while (cursor);
-  batch(() => {
-    // What events told meanwhile is newer.
-    for (const [id, s] of told) {
-      const read = all.get(id);
-      if (s === null) all.delete(id);
-      else if (!read || s.updated_at > read.updated_at) all.set(id, s);
-    }
-    sandboxes.value = all;
-    known.value = true;
-  });
+// apply has a list be as events told. Actions of this page are answered with the record, too: an older one changes nothing.
+function apply(all: Map<string, Sandbox>): void {
+  for (const [id, now] of told) {
+    const before = all.get(id);
+    if (now === null) all.delete(id);
+    else if (!before || before.updated_at <= now.updated_at) all.set(id, now);
+  }
+}
+
+function flush(): void {
+  clearTimeout(soon);
+  soon = 0;
+  if (told.size === 0) return;
+  const all = new Map(sandboxes.value);
+  apply(all);
+  if (reading === 0) told.clear();
+  shownAt = performance.now();
+  sandboxes.value = all;
 }
 
 function changed(raw: Event): void {
   const message = raw as MessageEvent<string>;
   if (message.lastEventId) last = message.lastEventId;
   const event = JSON.parse(message.data) as ProjectEvent;
-  const all = new Map(sandboxes.value);
-  if (event.type === "sandbox.deleted") {
-    all.delete(event.object_id);
-    tell(event.object_id, null);
-  }
+  if (event.type === "sandbox.deleted") told.set(event.object_id, null);
   else if (event.object) {
-    const now = event.object as Sandbox;
-    // Actions of this page are answered with the record, too: an older one changes nothing.
-    const before = all.get(now.id);
-    if (!before || before.updated_at <= now.updated_at) {
-      all.set(now.id, now);
-      tell(now.id, now);
-    }
+    const now = event.object as Sandbox, before = told.get(now.id);
+    if (!before || before.updated_at <= now.updated_at) told.set(now.id, now);
   }
-  sandboxes.value = all;
+  const wait = sandboxes.value.size > 1000 ? 250 : 50; // ms between two changes of the lists; the first comes at once
+  if (performance.now() - shownAt > wait) flush();
+  else soon ||= window.setTimeout(flush, wait);
 }
 
 const kinds = ["archived", "created", "deleted", "failed", "paused", "promoted", "ready", "restored", "resumed", "started", "stopped", "unarchived", "updated"];
@@ -93,7 +104,7 @@ function open(): void {
     const fresh = last === "";
     last = (e as MessageEvent<string>).lastEventId || last;
     away.value = null;
-    if (fresh || !known.value) void readAll().catch(lost);
+    if (fresh || !whole) void readAll().catch(lost);
   });
   s.addEventListener("reset", (e) => {
     last = (e as MessageEvent<string>).lastEventId || last;
@@ -109,7 +120,7 @@ function lost(): void {
   away.value ??= new Date();
   timer = window.setTimeout(() => {
     // A stream does not say why it is refused.
-    look().then(() => { if (who.value) open(); }, lost);
+    if (!document.hidden) look().then(() => { if (who.value && !document.hidden) open(); }, lost);
   }, pause);
 }
 
@@ -121,10 +132,8 @@ function close(): void {
 
 // put has the lists show what an action was answered with, before its event comes.
 export function put(s: Sandbox): void {
-  const all = new Map(sandboxes.value);
-  all.set(s.id, s);
-  tell(s.id, s);
-  sandboxes.value = all;
+  told.set(s.id, s);
+  flush();
 }
 
 // follow keeps the lists as the server has them, while somebody is signed in and looks.
@@ -133,6 +142,8 @@ export function follow(): void {
     const name = who.value?.name;
     close();
     if (!name) {
+      told.clear();
+      whole = false;
       batch(() => {
         sandboxes.value = new Map();
         known.value = false;

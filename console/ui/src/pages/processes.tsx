@@ -4,14 +4,14 @@
 // Commands that run and ran, with their output.
 import { call, may, save, seg } from "../api";
 import { Painter } from "../ansi";
-import type { Part } from "../ansi";
 import { bytes, exact, millis, oneLine } from "../format";
 import { Action, Time, Trouble } from "../parts/parts";
-import { useActivity } from "../parts/again";
+import { useActivity, whileSeen } from "../parts/again";
+import { Output } from "../parts/output";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
-import type { Output, OutputGap, Process, ProcessList, Sandbox } from "../wire";
+import type { Output as Bytes, OutputGap, Process, ProcessList, Sandbox } from "../wire";
 
 export const commandOf = (c: { command?: string; argv?: string[] }): string => oneLine(c.command ?? (c.argv ?? []).join(" "));
 
@@ -57,67 +57,65 @@ export function Processes(p: { of: Sandbox }): JSX.Element {
   );
 }
 
-// most is how many lines of output are on the page at a time.
-const most = 5000;
-
-interface Line { key: number; stream: string; parts: Part[] }
-
 // Follow shows the output of one process, from its beginning, as it comes; after a lost connection it goes on where it was.
 export function Follow(p: { of: Sandbox; process: string }): JSX.Element {
   const path = "/sandboxes/" + p.of.id + "/processes/" + seg(p.process);
-  const lines = useSignal<Line[]>([]), process = useSignal<Process | null>(null), failed = useSignal<unknown>(null), dropped = useSignal(0), words = useSignal(""), input = useSignal("");
-  const log = useRef<HTMLPreElement>(null), stick = useRef(true);
+  const drawn = useSignal(0), process = useSignal<Process | null>(null), failed = useSignal<unknown>(null), words = useSignal(""), input = useSignal("");
+  const log = useRef<HTMLDivElement>(null), stick = useRef(true), output = useRef(new Output());
   useEffect(() => {
-    let source: EventSource | null = null, timer = 0, last = "", key = 0, over = false, waiting: Line[] = [], frame = 0;
+    let source: EventSource | null = null, timer = 0, last = "", over = false, frame = 0;
+    const out = (output.current = new Output());
     const painters: Record<string, Painter> = { stdout: new Painter(), stderr: new Painter() };
     const flush = (): void => {
-      frame = 0;
-      const all = lines.value.concat(waiting);
-      waiting = [];
-      if (all.length > most) dropped.value += all.length - most;
-      lines.value = all.slice(-most);
+      frame = out.take() ? requestAnimationFrame(flush) : 0;
+      drawn.value++;
     };
-    const add = (stream: string, parts: Part[]): void => {
-      waiting.push({ key: key++, stream, parts });
-      if (waiting.length > 2 * most) waiting = waiting.slice(-most);
+    const add = (stream: string, text: string): void => {
+      const painter = painters[stream];
+      out.add(stream, text, (t) => (painter ? painter.paint(t) : [{ text: t, style: "" }]));
       frame ||= requestAnimationFrame(flush);
     };
     const begin = (): void => {
+      clearTimeout(timer);
+      if (over || source) return;
       source = new EventSource("/v1" + path + "/output?" + (last ? "cursor=" + last : "recent=1048576"));
       for (const stream of ["stdout", "stderr"]) source.addEventListener(stream, (e) => {
         const m = e as MessageEvent<string>;
         last = m.lastEventId || last;
-        add(stream, painters[stream]!.paint((JSON.parse(m.data) as Output).data));
+        add(stream, (JSON.parse(m.data) as Bytes).data);
       });
       source.addEventListener("gap", (e) => {
         const g = JSON.parse((e as MessageEvent<string>).data) as OutputGap;
-        add("gap", [{ text: "[" + bytes(g.bytes) + " left out: " + oneLine(g.why) + "]\n", style: "" }]);
+        add("gap", "[" + bytes(g.bytes) + " left out: " + oneLine(g.why) + "]\n");
       });
       source.addEventListener("exit", (e) => {
         process.value = JSON.parse((e as MessageEvent<string>).data) as Process;
         over = true;
-        source?.close();
+        end();
       });
-      source.addEventListener("end", () => { over = true; source?.close(); });
+      source.addEventListener("end", () => { over = true; end(); });
       source.onerror = () => {
-        source?.close();
-        if (!over) timer = window.setTimeout(begin, 500);
+        end();
+        if (!over && !document.hidden) timer = window.setTimeout(begin, 500);
       };
     };
-    begin();
+    const end = (): void => {
+      clearTimeout(timer);
+      source?.close();
+      source = null;
+    };
+    const leave = whileSeen(begin, end);
     call<Process>(path).then((one) => { process.value ??= one; }, (e: unknown) => { failed.value = e; });
     return () => {
       over = true;
-      source?.close();
-      clearTimeout(timer);
+      leave();
       if (frame) cancelAnimationFrame(frame);
     };
   }, [path]);
-  const all = lines.value;
-  useEffect(() => { if (stick.current && log.current) log.current.scrollTop = log.current.scrollHeight; }, [all]);
+  const out = output.current, now = drawn.value;
+  useEffect(() => { if (stick.current && log.current) log.current.scrollTop = log.current.scrollHeight; }, [now]);
   const one = process.value, running = one?.status === "running", write = may("sandboxes:write");
   const text = words.value.toLowerCase();
-  const found = text === "" ? all : all.filter((l) => l.parts.some((q) => q.text.toLowerCase().includes(text)));
   const signalled = (name: string) => (): Promise<unknown> => call(path + "/signal", { method: "POST", body: { signal: name } });
   return (
     <section class="output" aria-label="Output">
@@ -132,10 +130,10 @@ export function Follow(p: { of: Sandbox; process: string }): JSX.Element {
         <Action failed={failed} do={() => save(path + "/logs", p.process + ".log")}>Download</Action>
       </div>
       <Trouble error={failed.value} />
-      {dropped.value > 0 && <p class="faint small">{dropped.value} pieces before these are in the download.</p>}
-      <pre ref={log} class="log" tabIndex={0} aria-label="Output of the command" onScroll={(e) => { const l = e.currentTarget; stick.current = l.scrollTop + l.clientHeight > l.scrollHeight - 30; }}>
-        {found.map((l) => <span key={l.key} class={l.stream}>{l.parts.map((q) => (q.style ? <span class={q.style}>{q.text}</span> : q.text))}</span>)}
-      </pre>
+      {out.dropped > 0 && <p class="faint small">{bytes(out.dropped)} before this are in the download.</p>}
+      <div ref={log} class="log" role="region" tabIndex={0} aria-label="Output of the command" onScroll={(e) => { const l = e.currentTarget; stick.current = l.scrollTop + l.clientHeight > l.scrollHeight - 30; }}>
+        {text === "" ? out.draw() : out.find(text, 2000)}
+      </div>
       {running && write && !one.tty && <form class="input" onSubmit={(e) => {
         e.preventDefault();
         const line = input.value;

@@ -5,7 +5,7 @@
 import { call, may, seg } from "../api";
 import { oneLine } from "../format";
 import { Action, Trouble } from "../parts/parts";
-import { useActivity } from "../parts/again";
+import { useActivity, whileSeen } from "../parts/again";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -49,6 +49,7 @@ export function Terminals(p: { of: Sandbox }): JSX.Element {
 function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Element {
   const box = useRef<HTMLDivElement>(null), leave = useRef<HTMLButtonElement>(null);
   const status = useSignal("Joining…"), watching = useSignal(false), words = useSignal(""), find = useRef<((text: string) => void) | null>(null);
+  const reader = useSignal(localStorage.getItem("reader") === "on"), options = useRef<{ screenReaderMode?: boolean } | null>(null);
   useEffect(() => {
     let over = false, socket: WebSocket | null = null, timer = 0;
     const clean: (() => void)[] = [];
@@ -59,7 +60,7 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
       const dark = getComputedStyle(document.documentElement).getPropertyValue("--terminal-fg").trim();
       const terminal = withNonce(() => {
         const t = new Terminal({
-          fontFamily: "ui-monospace, monospace", fontSize: 14, scrollback: 10_000, screenReaderMode: false, allowProposedApi: true,
+          fontFamily: "ui-monospace, monospace", fontSize: 14, scrollback: 10_000, screenReaderMode: reader.value, allowProposedApi: true,
           theme: { background: getComputedStyle(document.documentElement).getPropertyValue("--terminal-bg").trim(), foreground: dark, cursor: dark },
           // What a program calls a link is shown before it opens, and is one of the web.
           linkHandler: { activate: (_, to) => visit(to), allowNonHttpProtocols: false },
@@ -70,6 +71,7 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
       const fit = new FitAddon(), search = new SearchAddon();
       terminal.loadAddon(fit);
       terminal.loadAddon(search);
+      options.current = terminal.options;
       find.current = (text) => { search.findNext(text); };
       // Tab and all else belong to the program; this is the way out, and it is written beside the terminal.
       terminal.attachCustomKeyEventHandler((e) => {
@@ -91,8 +93,11 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
       fit.fit();
       terminal.focus();
       let ended = false;
+      let seen = false;
       const join = (): void => {
-        if (over || ended) return;
+        clearTimeout(timer);
+        seen = true;
+        if (over || ended || (socket && socket.readyState <= WebSocket.OPEN)) return;
         socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/v1/sandboxes/" + p.of.id + "/terminals/" + seg(p.process));
         socket.binaryType = "arraybuffer";
         let first = true;
@@ -111,7 +116,7 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
           } else if (control.error ?? control.refused) status.value = oneLine((control.error ?? control.refused)!.detail);
         };
         socket.onclose = () => {
-          if (over || ended) return;
+          if (over || ended || !seen) return;
           status.value = "The connection is lost; joining again…";
           timer = window.setTimeout(() => {
             call<Process>("/sandboxes/" + p.of.id + "/processes/" + seg(p.process)).then((one) => {
@@ -121,7 +126,15 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
           }, 500);
         };
       };
-      join();
+      // A tab that nobody looks at leaves it; a moment is no leaving.
+      let leaving = 0;
+      const letGo = (): void => {
+        seen = false;
+        clearTimeout(timer);
+        socket?.close();
+        socket = null;
+      };
+      clean.push(whileSeen(() => { clearTimeout(leaving); join(); }, () => { leaving = window.setTimeout(letGo, over ? 0 : 1000); }));
     })();
     return () => {
       over = true;
@@ -136,6 +149,11 @@ function Screen(p: { of: Sandbox; process: string; ended: () => void }): JSX.Ele
       <div ref={box} class="xterm-box" />
       <div class="buttons">
         <button type="button" ref={leave} aria-pressed={watching.value} onClick={() => { watching.value = !watching.value; }}>Watch without typing</button>
+        <button type="button" aria-pressed={reader.value} title="What a program writes is read out as it comes" onClick={() => {
+          reader.value = !reader.value;
+          localStorage.setItem("reader", reader.value ? "on" : "off");
+          if (options.current) options.current.screenReaderMode = reader.value;
+        }}>For a screen reader</button>
         <label>Search <input type="search" value={words.value} onInput={(e) => { words.value = e.currentTarget.value; find.current?.(words.value); }} onKeyDown={(e) => { if (e.key === "Enter") find.current?.(words.value); }} /></label>
       </div>
     </div>

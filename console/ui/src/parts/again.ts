@@ -31,3 +31,15 @@ export function useActivity(id: string, read: () => unknown, deps: unknown[]): v
     }
   }, [id, ...deps]);
 }
+
+// whileSeen opens what holds a connection while somebody sees the page, and closes it meanwhile: browsers allow few, and a tab that
+// nobody looks at needs none. It returns what ends it.
+export function whileSeen(open: () => void, close: () => void): () => void {
+  const turn = (): void => { if (document.hidden) close(); else open(); };
+  document.addEventListener("visibilitychange", turn);
+  if (!document.hidden) open();
+  return () => {
+    document.removeEventListener("visibilitychange", turn);
+    close();
+  };
+}
