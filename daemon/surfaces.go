@@ -22,6 +22,7 @@ import (
 	"sandpit.dev/access/issuer"
 	"sandpit.dev/access/seen"
 	"sandpit.dev/api/admitted"
+	"sandpit.dev/api/daytona"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
@@ -148,6 +149,10 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
+	theirs, err := daytona.New(daytona.Options{Services: services, Guard: g, Target: "local", Version: p.version, Memory: p.memory})
+	if err != nil {
+		return surfaces{}, err
+	}
 	mux := http.NewServeMux()
 	toMCP := guard.Door{Via: "mcp"} // REST has its own
 	mux.Handle("/mcp", g.Through(toMCP, tools))
@@ -192,13 +197,17 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
+		if strings.HasPrefix(r.URL.Path, daytona.Base+"/") {
+			theirs.ServeHTTP(w, r)
+			return
+		}
 		if strings.HasPrefix(r.URL.Path, apiruns.Root) {
 			artifacts.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
-	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); previews.Close() }}, nil
+	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); theirs.Close(); previews.Close() }}, nil
 }
 
 // hasProject returns fault.NotFound for a project without a record.
@@ -213,7 +222,7 @@ func checkMCPPath(p string) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console"}
+	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console", "daytona"}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || slices.Contains(taken, first) || strings.ContainsAny(p, "{} \t?#%") {
 		return fault.InvalidField("mcp.path", "%q is not a path of its own, such as /tools", sandbox.Clip(p, 80))
 	}

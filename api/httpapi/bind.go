@@ -122,6 +122,7 @@ func (b *binder) bind(c *Call, in reflect.Value) error {
 				continue
 			}
 			f.SetMapIndex(reflect.ValueOf(label), reflect.ValueOf(values[0]))
+		case c.lenient():
 		default:
 			var known []string
 			for _, p := range b.params {

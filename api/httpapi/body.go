@@ -76,7 +76,7 @@ func (o *object) read(c *Call, v reflect.Value, limit int64) error {
 	if err := readBody(c.R, buf, limit); err != nil {
 		return err
 	}
-	return o.decode(buf.Bytes(), v)
+	return o.decode(buf.Bytes(), v, c.lenient())
 }
 
 // buffers are reused between requests; large ones are left to the collector.
@@ -95,7 +95,7 @@ func putBuffer(b *bytes.Buffer) {
 
 // Decode reads an object of JSON into a struct, as the bodies of requests are read.
 func Decode[T any](data []byte) (out T, err error) {
-	err = newObject(reflect.TypeFor[T]()).decode(data, reflect.ValueOf(&out).Elem())
+	err = newObject(reflect.TypeFor[T]()).decode(data, reflect.ValueOf(&out).Elem(), false)
 	return out, err
 }
 
@@ -121,8 +121,8 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// decode reads data into v, which is settable. It keeps nothing of data.
-func (o *object) decode(data []byte, v reflect.Value) error {
+// decode reads data into v, which is settable. It keeps nothing of data. lenient ignores fields that the type does not have.
+func (o *object) decode(data []byte, v reflect.Value, lenient bool) error {
 	if len(bytes.TrimLeft(data, " \t\r\n")) == 0 {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (o *object) decode(data []byte, v reflect.Value) error {
 	if first := bytes.TrimLeft(data, " \t\r\n")[0]; first != '{' {
 		return fault.New(fault.Malformed, "the body is JSON but no object: it starts with %q", first).WithRemedy("send one JSON object")
 	}
-	bad := o.check(data)
+	bad := o.check(data, lenient)
 	if err != nil {
 		bad = append(bad, o.mistyped(data, err)...)
 	}
@@ -165,9 +165,13 @@ func position(data []byte, offset int64) (line, column int) {
 }
 
 // check looks at the names of an object that is known to be valid JSON.
-func (o *object) check(data []byte) (bad []fault.Field) {
+func (o *object) check(data []byte, lenient bool) (bad []fault.Field) {
 	seen := make([]string, 0, 8)
 	for name, value := range members(data) {
+		typ, ok := o.fields[name]
+		if !ok && lenient {
+			continue
+		}
 		if slices.Contains(seen, name) {
 			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is given twice"})
 			continue
@@ -176,7 +180,6 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 			return append(bad, fault.Field{Name: "body", Message: "has many more fields than there are"})
 		}
 		seen = append(seen, name)
-		typ, ok := o.fields[name]
 		if !ok {
 			bad = append(bad, fault.Field{Name: sandbox.Clip(name, 80), Message: "is not a field of this request" + Suggest(name, o.names)})
 			continue
@@ -187,9 +190,9 @@ func (o *object) check(data []byte) (bad []fault.Field) {
 		case typ.Kind() == reflect.Interface && value[0] == '{':
 			bad = append(bad, checkOnce(name, value)...)
 		case o.lists[name] != nil && value[0] == '[':
-			bad = append(bad, o.lists[name].checkList(name, value)...)
+			bad = append(bad, o.lists[name].checkList(name, value, lenient)...)
 		case o.parts[name] != nil && value[0] == '{':
-			bad = append(bad, inside(name, o.parts[name].check(value))...)
+			bad = append(bad, inside(name, o.parts[name].check(value, lenient))...)
 		}
 	}
 	return bad
@@ -207,7 +210,7 @@ func inside(field string, bad []fault.Field) []fault.Field {
 const maxList = 100
 
 // checkList looks at the names of the objects of a list.
-func (o *object) checkList(field string, data []byte) (bad []fault.Field) {
+func (o *object) checkList(field string, data []byte, lenient bool) (bad []fault.Field) {
 	i := 0
 	for value := range elements(data) {
 		if i == maxList {
@@ -216,7 +219,7 @@ func (o *object) checkList(field string, data []byte) (bad []fault.Field) {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		switch value[0] {
 		case '{':
-			bad = append(bad, inside(at, o.check(value))...)
+			bad = append(bad, inside(at, o.check(value, lenient))...)
 		case 'n':
 			bad = append(bad, fault.Field{Name: at, Message: "is null; it must be an object"})
 		}

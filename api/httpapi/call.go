@@ -73,6 +73,9 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
+// lenient reports whether what an operation does not have is ignored.
+func (c *Call) lenient() bool { return c.handler.o.Lenient }
+
 // maxBody returns the most bytes of the call's body in JSON.
 func (c *Call) maxBody() int64 {
 	if c.op != nil && c.op.in.maxBody > 0 {

@@ -44,6 +44,9 @@ type Options struct {
 	// StreamError returns the last event of a stream that err breaks off; nil: an event
 	// "error" with what [guard.Problem] shows of it.
 	StreamError func(ctx context.Context, err error) (name string, data any)
+	// Lenient has parameters and fields that an operation does not have be ignored, for wires whose clients send what
+	// servers may not know. All else that is wrong is refused as ever.
+	Lenient bool
 	// Memory bounds what large answers and bodies hold; nil: a budget of its own.
 	Memory *budget.Budget
 	// Heartbeat is how often a quiet event stream, or a WebSocket, says that it is alive; 15 s.

@@ -1,0 +1,99 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daytona
+
+import (
+	"net/http"
+	"time"
+
+	"sandpit.dev/api/daytona/problem"
+	"sandpit.dev/api/daytona/toolbox"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
+	"sandpit.dev/fault"
+	"sandpit.dev/internal/budget"
+)
+
+// Base is where clients find the API: they are told its address, and add their paths.
+const Base = "/daytona"
+
+// toolboxPath is where the toolbox is below Base.
+const toolboxPath = "/toolbox"
+
+// Options is what the coat is made of. Zero fields take the value named behind them.
+type Options struct {
+	Services service.Services // required
+	Guard    *guard.Guard     // required
+	Target   string           // the name of the one region: the server's; required
+	Version  string           // of the server
+	// Heartbeat, Stall and Memory are as in [httpapi.Options].
+	Heartbeat, Stall time.Duration
+	Memory           *budget.Budget
+}
+
+// API is the handler of all below [Base]. It is safe for concurrent use.
+type API struct {
+	service.Services
+	target  string
+	version string
+	handler *httpapi.Handler
+}
+
+// New returns the coat. It starts nothing.
+func New(o Options) (*API, error) {
+	if !o.Services.Complete() || o.Guard == nil || o.Target == "" {
+		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard and the name of its region")
+	}
+	a := &API{Services: o.Services, target: o.Target, version: o.Version}
+	ops := a.operations()
+	for _, op := range toolbox.New(o.Services).Operations() {
+		for _, under := range []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} { // the second is older clients'
+			mounted := op
+			mounted.Path = under + op.Path
+			ops = append(ops, mounted)
+		}
+	}
+	var err error
+	a.handler, err = httpapi.New(httpapi.Options{
+		Guard: o.Guard, Via: "daytona", Bases: []string{Base}, Lenient: true, Error: problem.Answer, Memory: o.Memory, Heartbeat: o.Heartbeat, Stall: o.Stall,
+		Hint: "docs/daytona.md lists what this server has of Daytona's API",
+	}, ops)
+	return a, err
+}
+
+// ServeHTTP answers requests below [Base].
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// Close ends sockets, and the waiting for commands, which go on. It may be called twice.
+func (a *API) Close() { a.handler.Close() }
+
+// operations are those of the control plane. Statuses are those of the clients' published description.
+func (a *API) operations() []httpapi.Operation {
+	return []httpapi.Operation{
+		httpapi.Op("createSandbox", "POST /sandbox", "", http.StatusOK, a.createSandbox),
+		httpapi.Op("listSandboxes", "GET /sandbox", "", http.StatusOK, a.listSandboxes),
+		httpapi.Op("listSandboxesPaginated", "GET /sandbox/paginated", "", http.StatusOK, a.numberedSandboxes),
+		httpapi.Op("getSandbox", "GET /sandbox/{id}", "", http.StatusOK, a.getSandbox),
+		httpapi.Op("deleteSandbox", "DELETE /sandbox/{id}", "", http.StatusOK, a.deleteSandbox),
+		httpapi.Op("startSandbox", "POST /sandbox/{id}/start", "", http.StatusOK, a.startSandbox),
+		httpapi.Op("stopSandbox", "POST /sandbox/{id}/stop", "", http.StatusOK, a.stopSandbox),
+		httpapi.Op("pauseSandbox", "POST /sandbox/{id}/pause", "", http.StatusOK, a.pauseSandbox),
+		httpapi.Op("archiveSandbox", "POST /sandbox/{id}/archive", "", http.StatusOK, a.archiveSandbox),
+		httpapi.Op("recoverSandbox", "POST /sandbox/{id}/recover", "", http.StatusOK, a.startSandbox),
+		httpapi.Op("resizeSandbox", "POST /sandbox/{id}/resize", "", http.StatusOK, a.resizeSandbox),
+		httpapi.Op("forkSandbox", "POST /sandbox/{id}/fork", "", http.StatusOK, a.forkSandbox),
+		httpapi.Op("replaceLabels", "PUT /sandbox/{id}/labels", "", http.StatusOK, a.replaceLabels),
+		httpapi.Op("setPublic", "POST /sandbox/{id}/public/{value}", "", http.StatusOK, a.setPublic),
+		httpapi.Op("setAutostop", "POST /sandbox/{id}/autostop/{value}", "", http.StatusOK, a.setAutostop),
+		httpapi.Op("setAutopause", "POST /sandbox/{id}/autopause/{value}", "", http.StatusOK, a.setAutopause),
+		httpapi.Op("setAutoarchive", "POST /sandbox/{id}/autoarchive/{value}", "", http.StatusOK, a.setAutoarchive),
+		httpapi.Op("setAutodelete", "POST /sandbox/{id}/autodelete/{value}", "", http.StatusOK, a.setAutodelete),
+		httpapi.Op("setTTL", "POST /sandbox/{id}/ttl/{value}", "", http.StatusOK, a.setTTL),
+		httpapi.Op("updateLastActivity", "POST /sandbox/{id}/last-activity", "", http.StatusCreated, a.touch),
+		httpapi.Op("updateNetworkSettings", "POST /sandbox/{id}/network-settings", "", http.StatusOK, a.setNetwork),
+		httpapi.Op("getToolboxProxyUrl", "GET /sandbox/{id}/toolbox-proxy-url", "", http.StatusOK, a.toolboxAddress),
+		httpapi.Op("getConfig", "GET /config", "", http.StatusOK, a.config),
+	}
+}

@@ -1,0 +1,47 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package toolbox serves what Daytona's clients ask of what runs inside a sandbox: commands, code, sessions, terminals,
+// files, git. Paths are below the sandbox's own: the coat mounts them, see package daytona.
+package toolbox
+
+import (
+	"net/http"
+
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
+)
+
+// API serves the operations. It is safe for concurrent use.
+type API struct{ service.Services }
+
+// New returns the toolbox of a server's sandboxes.
+func New(s service.Services) *API { return &API{s} }
+
+// byRef is the input of operations that need nothing but a sandbox, by its id or name.
+type byRef struct {
+	Ref string `path:"id"`
+}
+
+// Operations are the rows of the table.
+func (a *API) Operations() []httpapi.Operation {
+	return []httpapi.Operation{
+		httpapi.Op("toolboxExecute", "POST /process/execute", "", http.StatusOK, a.execute).MaxBody(maxCommand),
+		httpapi.Op("toolboxHome", "GET /user-home-dir", "", http.StatusOK, a.home),
+		httpapi.Op("toolboxWorkDir", "GET /work-dir", "", http.StatusOK, a.workDir),
+		httpapi.Op("toolboxProjectDir", "GET /project-dir", "", http.StatusOK, a.workDir),
+		httpapi.Op("toolboxListFiles", "GET /files", "", http.StatusOK, a.listFiles).ReadsContent(),
+		httpapi.Op("toolboxFileInfo", "GET /files/info", "", http.StatusOK, a.fileInfo),
+		httpapi.Op("toolboxMakeFolder", "POST /files/folder", "", http.StatusCreated, a.makeFolder),
+		httpapi.Op("toolboxDeleteFile", "DELETE /files", "", http.StatusNoContent, a.deleteFile),
+		httpapi.Op("toolboxMoveFile", "POST /files/move", "", http.StatusOK, a.moveFile),
+		httpapi.Op("toolboxFindFiles", "GET /files/find", "", http.StatusOK, a.findInFiles).ReadsContent(),
+		httpapi.Op("toolboxSearchFiles", "GET /files/search", "", http.StatusOK, a.searchFiles).ReadsContent(),
+		httpapi.Op("toolboxReplace", "POST /files/replace", "", http.StatusOK, a.replaceInFiles),
+		httpapi.Op("toolboxPermissions", "POST /files/permissions", "", http.StatusOK, a.setPermissions),
+		httpapi.Raw("toolboxUpload", "POST /files/bulk-upload", "", http.StatusOK, a.upload),
+		httpapi.Raw("toolboxUploadOne", "POST /files/upload-v2", "", http.StatusOK, a.uploadOne),
+		httpapi.Raw("toolboxDownload", "POST /files/bulk-download", "", http.StatusOK, a.download).ReadsContent(),
+		httpapi.Raw("toolboxDownloadOne", "GET /files/download", "", http.StatusOK, a.downloadOne).ReadsContent(),
+	}
+}
