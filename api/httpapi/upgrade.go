@@ -17,8 +17,13 @@ import (
 // alive and closes it when serve returns. The context of serve goes on with the connection, and
 // ends with the handler or with the caller's token. A request that cannot be upgraded is answered.
 func (c *Call) Upgrade(ctx context.Context, limit int64, serve func(context.Context, *websocket.Conn)) {
+	c.UpgradeAs(ctx, limit, nil, serve)
+}
+
+// UpgradeAs is Upgrade to the first of protocols that the client offers, or to none.
+func (c *Call) UpgradeAs(ctx context.Context, limit int64, protocols []string, serve func(context.Context, *websocket.Conn)) {
 	// The guard has checked the origin already, with the origins that are trusted.
-	conn, err := websocket.Accept(c.W, c.R, &websocket.AcceptOptions{InsecureSkipVerify: true})
+	conn, err := websocket.Accept(c.W, c.R, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: protocols})
 	if err != nil {
 		return // Accept has answered
 	}

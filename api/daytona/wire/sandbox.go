@@ -163,3 +163,6 @@ type Name struct {
 type Address struct {
 	URL string `json:"url"`
 }
+
+// Nothing is the answer to what has no other: an object, since Python's client reads one.
+type Nothing struct{}

@@ -1,0 +1,66 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package toolbox
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"sandpit.dev/fault"
+)
+
+const (
+	maxMessage = 1 << 20 // bytes of a message from a client
+	goodbye    = 15 * time.Second
+)
+
+// offered are the subprotocols that a client offers. It wants one of them back: browsers say there what they cannot say in
+// headers.
+func offered(r *http.Request) (all []string) {
+	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for one := range strings.SplitSeq(line, ",") {
+			if one = strings.TrimSpace(one); one != "" {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+// offer returns what follows a prefix in one of the subprotocols that a client offers.
+func offer(r *http.Request, prefix string) (string, bool) {
+	for _, one := range offered(r) {
+		if value, ok := strings.CutPrefix(one, prefix); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// write sends a message, which the client has to take in time.
+func write(ctx context.Context, conn *websocket.Conn, kind websocket.MessageType, data []byte, stall time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, stall)
+	defer cancel()
+	if err := conn.Write(ctx, kind, data); err != nil {
+		return fault.Wrap(fault.Canceled, err, "the client has gone")
+	}
+	return nil
+}
+
+// older reports whether a version is before major.minor. One that cannot be read is not.
+func older(version string, major, minor int) bool {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	second, _, _ := strings.Cut(rest, ".")
+	a, aerr := strconv.Atoi(first)
+	b, berr := strconv.Atoi(second)
+	if aerr != nil || berr != nil {
+		return false
+	}
+	return a < major || a == major && b < minor
+}
