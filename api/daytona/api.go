@@ -39,6 +39,7 @@ type API struct {
 	target  string
 	version string
 	handler *httpapi.Handler
+	events  http.Handler
 }
 
 // New returns the coat. It starts nothing.
@@ -60,11 +61,21 @@ func New(o Options) (*API, error) {
 		Guard: o.Guard, Via: "daytona", Bases: []string{Base}, Lenient: true, Error: problem.Answer, Memory: o.Memory, Heartbeat: o.Heartbeat, Stall: o.Stall,
 		Hint: "docs/daytona.md lists what this server has of Daytona's API",
 	}, ops)
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	a.events = a.socket(o.Guard)
+	return a, nil
 }
 
 // ServeHTTP answers requests below [Base].
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == socketPath {
+		a.events.ServeHTTP(w, r)
+		return
+	}
+	a.handler.ServeHTTP(w, r)
+}
 
 // Close ends sockets, and the waiting for commands, which go on. It may be called twice.
 func (a *API) Close() { a.handler.Close() }

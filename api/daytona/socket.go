@@ -1,0 +1,248 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daytona
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"sandpit.dev/access"
+	"sandpit.dev/api/daytona/problem"
+	"sandpit.dev/api/daytona/wire"
+	"sandpit.dev/api/guard"
+	"sandpit.dev/api/httpapi"
+	"sandpit.dev/engine"
+	"sandpit.dev/engine/events"
+	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
+)
+
+// socketPath is where clients follow what happens: Engine.IO 4 with Socket.IO 5 in it, over a WebSocket from the first byte.
+const socketPath = Base + "/socket.io/"
+
+// Packets of Engine.IO, and behind message those of Socket.IO.
+const (
+	packetOpen    = "0"
+	packetClose   = "1"
+	packetPing    = "2"
+	packetConnect = "40"
+	packetLeave   = "41"
+	packetEvent   = "42"
+	packetRefused = "44"
+)
+
+const (
+	pingInterval = 25 * time.Second
+	pingTimeout  = 20 * time.Second
+)
+
+// socket is the handler of socketPath. The token of a client comes in its first message, for that is where clients put it.
+func (a *API) socket(g *guard.Guard) http.Handler {
+	door := guard.Door{Via: "daytona", Credentials: []guard.Credential{guard.Bearer(), guard.FirstMessage()}, Error: problem.Answer}
+	return g.Through(door, a.handler.Func(func(c *httpapi.Call) error {
+		if q := c.R.URL.Query(); q.Get("EIO") != "4" || q.Get("transport") != "websocket" || !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
+			return fault.New(fault.NotFound, "events are told over a WebSocket by Engine.IO 4: EIO=4&transport=websocket")
+		}
+		c.Upgrade(c.R.Context(), guard.MaxFirstMessage, func(ctx context.Context, conn *websocket.Conn) {
+			s := &follower{API: a, r: c.R, conn: conn, stall: c.Stall()}
+			s.serve(ctx)
+		})
+		return nil
+	}))
+}
+
+// follower is a client that follows what happens.
+type follower struct {
+	*API
+	r     *http.Request
+	conn  *websocket.Conn
+	stall time.Duration
+}
+
+// send sends a packet, with JSON behind it where there is any. The client has to take it in time.
+func (s *follower) send(ctx context.Context, packet string, body any) error {
+	text := []byte(packet)
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = append(text, b...)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.stall)
+	defer cancel()
+	if err := s.conn.Write(ctx, websocket.MessageText, text); err != nil {
+		return fault.Wrap(fault.Canceled, err, "the client has gone")
+	}
+	return nil
+}
+
+func (s *follower) serve(ctx context.Context) {
+	open := struct {
+		SID          string   `json:"sid"`
+		Upgrades     []string `json:"upgrades"`
+		PingInterval int64    `json:"pingInterval"`
+		PingTimeout  int64    `json:"pingTimeout"`
+		MaxPayload   int      `json:"maxPayload"`
+	}{rand.Text(), []string{}, pingInterval.Milliseconds(), pingTimeout.Milliseconds(), guard.MaxFirstMessage}
+	if s.send(ctx, packetOpen, open) != nil {
+		return
+	}
+	ctx, caller, done, err := s.introduce(ctx)
+	if err != nil {
+		_ = s.send(ctx, packetRefused, map[string]string{"message": fault.As(err).Message})
+		_ = s.conn.Close(websocket.StatusPolicyViolation, "")
+		return
+	}
+	defer done()
+	if s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()}) != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer s.conn.CloseNow() // which ends the reading
+	wg.Go(func() { defer cancel(); s.read(ctx) })
+	wg.Go(func() { defer cancel(); s.ping(ctx) })
+	err = s.follow(ctx, caller)
+	if err != nil && ctx.Err() == nil {
+		_ = s.send(ctx, packetClose, nil)
+	}
+	_ = s.conn.Close(websocket.StatusNormalClosure, "")
+	cancel()
+}
+
+// introduce reads the message with the token, where the request had none.
+func (s *follower) introduce(ctx context.Context) (context.Context, access.Caller, func(), error) {
+	_, text, err := s.conn.Read(ctx)
+	if err != nil {
+		return ctx, access.Caller{}, nil, fault.Wrap(fault.Unauthenticated, err, "no message with a token came")
+	}
+	done := func() {}
+	caller, err := guard.Caller(s.r.Context())
+	if err != nil {
+		var m struct {
+			Token string `json:"token"`
+		}
+		body, ok := strings.CutPrefix(string(text), packetConnect)
+		if !ok || json.Unmarshal([]byte(body), &m) != nil {
+			return ctx, access.Caller{}, nil, fault.New(fault.Malformed, "the first message is no 40{\"token\":…}")
+		}
+		known, release, err := guard.Introduce(ctx, m.Token)
+		if err != nil {
+			return ctx, access.Caller{}, nil, err
+		}
+		ctx, done = known, release
+		if caller, err = guard.Caller(ctx); err != nil {
+			done()
+			return ctx, access.Caller{}, nil, err
+		}
+	}
+	if err := caller.Require(access.SandboxesRead); err != nil {
+		done()
+		return ctx, access.Caller{}, nil, err
+	}
+	return ctx, caller, done, nil
+}
+
+// read waits for the end of the client. It says nothing but that it is alive.
+func (s *follower) read(ctx context.Context) {
+	steady := context.WithoutCancel(ctx) // a context that ends breaks the connection
+	for {
+		limit, cancel := context.WithTimeout(steady, pingInterval+pingTimeout)
+		_, text, err := s.conn.Read(limit)
+		cancel()
+		if err != nil || string(text) == packetClose || string(text) == packetLeave {
+			return
+		}
+	}
+}
+
+// ping asks whether the client is there, as the protocol wants it. What it answers, read reads in time.
+func (s *follower) ping(ctx context.Context) {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.send(ctx, packetPing, nil) != nil {
+			return
+		}
+	}
+}
+
+// updated is the body of an event about a sandbox's state.
+type updated struct {
+	Sandbox  wire.Sandbox `json:"sandbox"`
+	OldState string       `json:"oldState"`
+	NewState string       `json:"newState"`
+}
+
+// follow tells of the sandboxes of the caller's project.
+func (s *follower) follow(ctx context.Context, caller access.Caller) error {
+	if s.Events == nil {
+		<-ctx.Done()
+		return nil
+	}
+	states := make(map[string]string) // the last that were told, as far as they are known
+	return s.Events.Follow(ctx, caller, events.Query{Types: []string{"sandbox"}}, events.Follower{
+		Begun: func(string, bool) error { return nil },
+		Gap:   func(string) error { return nil }, // clients look by themselves, too
+		Told: func(all []*events.Event, _ string) error {
+			for _, e := range all {
+				box, ok, err := s.sandboxOf(ctx, caller, e)
+				if err != nil {
+					return err
+				}
+				if !ok {
+					continue
+				}
+				u := updated{Sandbox: box, OldState: states[box.ID], NewState: box.State}
+				name, body := "sandbox.state.updated", any(u)
+				if e.Type == "sandbox.created" {
+					name, body = "sandbox.created", box
+				}
+				if states[box.ID] = box.State; box.State == wire.StateDestroyed || len(states) > maxStates {
+					delete(states, box.ID)
+				}
+				if err := s.send(ctx, packetEvent, []any{name, body}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	})
+}
+
+// maxStates bounds the sandboxes whose last state a follower knows.
+const maxStates = 10_000
+
+// sandboxOf returns the sandbox of an event as it is now. Looking is no use of it.
+func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (wire.Sandbox, bool, error) {
+	page, err := s.Sandboxes.List(ctx, caller, engine.SandboxesRequest{Search: e.Subject, Limit: 10})
+	if err != nil {
+		return wire.Sandbox{}, false, err
+	}
+	gone := &sandbox.Sandbox{ID: sandbox.ID(e.Subject), Project: e.Project, State: sandbox.Deleted, CreatedAt: e.At, UpdatedAt: e.At, LastActivity: e.At}
+	for _, one := range page.Items {
+		if string(one.ID) == e.Subject {
+			gone = one
+		}
+	}
+	if gone.State == sandbox.Deleted && e.Type != "sandbox.deleted" {
+		return wire.Sandbox{}, false, nil
+	}
+	return wire.Sandbox{ListItem: s.item(s.r, gone), Env: map[string]string{}}, true, nil
+}
