@@ -7,6 +7,7 @@ package toolbox
 
 import (
 	"net/http"
+	"slices"
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
@@ -25,7 +26,7 @@ type byRef struct {
 
 // Operations are the rows of the table.
 func (a *API) Operations() []httpapi.Operation {
-	return []httpapi.Operation{
+	return slices.Concat(a.gitOperations(), []httpapi.Operation{
 		httpapi.Op("toolboxExecute", "POST /process/execute", "", http.StatusOK, a.execute).MaxBody(maxCommand),
 		httpapi.Op("toolboxCreateSession", "POST /process/session", "", http.StatusCreated, a.createSession),
 		httpapi.Op("toolboxListSessions", "GET /process/session", "", http.StatusOK, a.listSessions),
@@ -58,5 +59,5 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Raw("toolboxUploadOne", "POST /files/upload-v2", "", http.StatusOK, a.uploadOne),
 		httpapi.Raw("toolboxDownload", "POST /files/bulk-download", "", http.StatusOK, a.download).ReadsContent(),
 		httpapi.Raw("toolboxDownloadOne", "GET /files/download", "", http.StatusOK, a.downloadOne).ReadsContent(),
-	}
+	})
 }
