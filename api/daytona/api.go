@@ -105,6 +105,11 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("updateLastActivity", "POST /sandbox/{id}/last-activity", "", http.StatusCreated, a.touch),
 		httpapi.Op("updateNetworkSettings", "POST /sandbox/{id}/network-settings", "", http.StatusOK, a.setNetwork),
 		httpapi.Op("getToolboxProxyUrl", "GET /sandbox/{id}/toolbox-proxy-url", "", http.StatusOK, a.toolboxAddress),
+		httpapi.Op("listVolumes", "GET /volumes", "", http.StatusOK, a.listVolumes),
+		httpapi.Op("createVolume", "POST /volumes", "", http.StatusOK, a.createVolume),
+		httpapi.Op("getVolume", "GET /volumes/{id}", "", http.StatusOK, a.getVolume),
+		httpapi.Op("getVolumeByName", "GET /volumes/by-name/{id}", "", http.StatusOK, a.getVolume),
+		httpapi.Op("deleteVolume", "DELETE /volumes/{id}", "", http.StatusOK, a.deleteVolume),
 		httpapi.Op("getConfig", "GET /config", "", http.StatusOK, a.config),
 	}
 }

@@ -26,7 +26,7 @@ type byRef struct {
 
 // Operations are the rows of the table.
 func (a *API) Operations() []httpapi.Operation {
-	return slices.Concat(a.gitOperations(), []httpapi.Operation{
+	return slices.Concat(a.gitOperations(), a.codeOperations(), []httpapi.Operation{
 		httpapi.Op("toolboxExecute", "POST /process/execute", "", http.StatusOK, a.execute).MaxBody(maxCommand),
 		httpapi.Op("toolboxCreateSession", "POST /process/session", "", http.StatusCreated, a.createSession),
 		httpapi.Op("toolboxListSessions", "GET /process/session", "", http.StatusOK, a.listSessions),
@@ -43,6 +43,7 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("toolboxKillTerminal", "DELETE /process/pty/{terminal}", "", http.StatusOK, a.killTerminal),
 		httpapi.Op("toolboxResizeTerminal", "POST /process/pty/{terminal}/resize", "", http.StatusOK, a.resizeTerminal),
 		httpapi.Raw("toolboxConnect", "GET /process/pty/{terminal}/connect", "", http.StatusSwitchingProtocols, a.connectTerminal).ReadsContent(),
+		httpapi.Op("toolboxUpdateEnv", "POST /env", "", http.StatusOK, a.updateEnv),
 		httpapi.Op("toolboxHome", "GET /user-home-dir", "", http.StatusOK, a.home),
 		httpapi.Op("toolboxWorkDir", "GET /work-dir", "", http.StatusOK, a.workDir),
 		httpapi.Op("toolboxProjectDir", "GET /project-dir", "", http.StatusOK, a.workDir),
