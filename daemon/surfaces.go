@@ -149,7 +149,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	theirs, err := daytona.New(daytona.Options{Services: services, Guard: g, Target: "local", Version: p.version, Memory: p.memory})
+	theirs, err := daytona.New(daytona.Options{Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Target: "local", Version: p.version, Memory: p.memory})
 	if err != nil {
 		return surfaces{}, err
 	}

@@ -26,6 +26,7 @@ const toolboxPath = "/toolbox"
 type Options struct {
 	Services service.Services // required
 	Guard    *guard.Guard     // required
+	Previews Previews         // required
 	Target   string           // the name of the one region: the server's; required
 	Version  string           // of the server
 	// Heartbeat, Stall and Memory are as in [httpapi.Options].
@@ -36,18 +37,19 @@ type Options struct {
 // API is the handler of all below [Base]. It is safe for concurrent use.
 type API struct {
 	service.Services
-	target  string
-	version string
-	handler *httpapi.Handler
-	events  http.Handler
+	previews Previews
+	target   string
+	version  string
+	handler  *httpapi.Handler
+	events   http.Handler
 }
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if !o.Services.Complete() || o.Guard == nil || o.Target == "" {
-		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard and the name of its region")
+	if !o.Services.Complete() || o.Guard == nil || o.Previews == nil || o.Target == "" {
+		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews and the name of its region")
 	}
-	a := &API{Services: o.Services, target: o.Target, version: o.Version}
+	a := &API{Services: o.Services, previews: o.Previews, target: o.Target, version: o.Version}
 	ops := a.operations()
 	for _, op := range toolbox.New(o.Services).Operations() {
 		for _, under := range []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} { // the second is older clients'
@@ -105,6 +107,9 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("updateLastActivity", "POST /sandbox/{id}/last-activity", "", http.StatusCreated, a.touch),
 		httpapi.Op("updateNetworkSettings", "POST /sandbox/{id}/network-settings", "", http.StatusOK, a.setNetwork),
 		httpapi.Op("getToolboxProxyUrl", "GET /sandbox/{id}/toolbox-proxy-url", "", http.StatusOK, a.toolboxAddress),
+		httpapi.Op("getPortPreviewUrl", "GET /sandbox/{id}/ports/{port}/preview-url", "", http.StatusOK, a.previewURL),
+		httpapi.Op("getSignedPortPreviewUrl", "GET /sandbox/{id}/ports/{port}/signed-preview-url", "", http.StatusOK, a.signedURL),
+		httpapi.Op("expireSignedPortPreviewUrl", "POST /sandbox/{id}/ports/{port}/signed-preview-url/{token}/expire", "", http.StatusOK, a.expireSigned),
 		httpapi.Op("listVolumes", "GET /volumes", "", http.StatusOK, a.listVolumes),
 		httpapi.Op("createVolume", "POST /volumes", "", http.StatusOK, a.createVolume),
 		httpapi.Op("getVolume", "GET /volumes/{id}", "", http.StatusOK, a.getVolume),

@@ -50,7 +50,9 @@ func rewrite(pr *httputil.ProxyRequest) {
 
 // strip takes what is between us and the client out of a request's headers.
 func strip(h http.Header, v visitor) {
-	h.Del(headerName)
+	for _, name := range headerNames() {
+		h.Del(name)
+	}
 	// Another bearer token is the program's own business, unless it looks like one
 	// of ours that has ended.
 	if values := h["Authorization"]; v.bearer || len(values) > 1 || ours(values) {
@@ -143,7 +145,7 @@ func queryToken(raw string) string {
 
 // withoutToken returns a query without tokens, and all else of it byte for byte.
 func withoutToken(raw string) string {
-	if !strings.Contains(raw, "%") && !strings.Contains(raw, queryName) {
+	if !strings.Contains(raw, "%") && !strings.Contains(raw, queryName) && !strings.Contains(raw, daytonaQuery) {
 		return raw
 	}
 	var kept []string
@@ -168,5 +170,5 @@ func withToken(raw, token string) string {
 
 func isTokenName(escaped string) bool {
 	name, err := url.QueryUnescape(escaped)
-	return err == nil && name == queryName
+	return err == nil && (name == queryName || name == daytonaQuery)
 }

@@ -20,7 +20,14 @@ const (
 	queryName  = "sandpit_token"
 	headerName = "X-Sandpit-Token"
 	cookieName = "sandpit_preview"
+
+	// As Daytona's clients have them.
+	daytonaQuery  = "DAYTONA_SANDBOX_AUTH_KEY"
+	daytonaHeader = "X-Daytona-Preview-Token"
 )
+
+// headerNames are the headers that have a token.
+func headerNames() []string { return []string{headerName, daytonaHeader} }
 
 // visitor is the sender of a request, and the credential that let it in.
 type visitor struct {
@@ -73,10 +80,12 @@ func (p *Proxy) authenticate(r *http.Request, at place) (visitor, error) {
 			return v, nil
 		}
 	}
-	if token := r.Header.Get(headerName); token != "" {
-		if v, ok := try(byHeader, token); ok {
-			v.bearer = ours
-			return v, nil
+	for _, name := range headerNames() {
+		if token := r.Header.Get(name); token != "" {
+			if v, ok := try(byHeader, token); ok {
+				v.bearer = ours
+				return v, nil
+			}
 		}
 	}
 	if bearer.bearer {
