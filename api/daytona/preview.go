@@ -28,6 +28,8 @@ type Previews interface {
 	// sender of r reaches none.
 	HostToken(id string) string
 	LinkAddress(r *http.Request, token string, port int) string
+	// LinkPath is the same by path, where every client reaches it.
+	LinkPath(r *http.Request, token string, port int) string
 }
 
 // Bounds of signed addresses.
@@ -98,9 +100,7 @@ func (a *API) signedURL(ctx context.Context, c *httpapi.Call, in *signedURL) (wi
 	}
 	out := wire.SignedPreview{SandboxID: string(l.Sandbox), Port: port, Token: a.previews.HostToken(l.ID)}
 	if out.URL = a.previews.LinkAddress(c.R, out.Token, port); out.URL == "" || !resolves(out.URL) {
-		_, path := a.previews.Addresses(c.R, string(l.Sandbox), port)
-		out.Token = a.previews.Token(ports.Preview{Link: l.ID, Sandbox: l.Sandbox, Project: l.Project, Port: port, ExpiresAt: l.ExpiresAt})
-		out.URL = path + "?sandpit_token=" + url.QueryEscape(out.Token)
+		out.URL = a.previews.LinkPath(c.R, out.Token, port)
 	}
 	return out, nil
 }
@@ -117,8 +117,7 @@ func (a *API) expireSigned(ctx context.Context, c *httpapi.Call, in *expireSigne
 		return httpapi.None{}, err
 	}
 	for _, l := range all {
-		byPath := a.previews.Token(ports.Preview{Link: l.ID, Sandbox: l.Sandbox, Project: l.Project, Port: l.Port, ExpiresAt: l.ExpiresAt})
-		if in.Token == a.previews.HostToken(l.ID) || in.Token == byPath {
+		if in.Token == a.previews.HostToken(l.ID) {
 			return httpapi.None{}, a.Ports.RevokeLink(ctx, c.Caller, in.Ref, l.ID)
 		}
 	}

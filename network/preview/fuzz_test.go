@@ -27,7 +27,7 @@ func FuzzPlaces(f *testing.F) {
 	f.Add(Root, "8000-"+links.HostToken("abcdefgh12345678")+".preview.example", "spp_l")
 	f.Add(Root, "-.preview.example", "spp_l......")
 	f.Fuzz(func(t *testing.T, path, host, token string) {
-		p, rest, err := byPath(path)
+		p, rest, err := links.byPath(path)
 		if err == nil && (p.prefix+rest != path || p.port < 1 || p.port > 65535) {
 			t.Errorf("%q is %+v and %q", path, p, rest)
 		}

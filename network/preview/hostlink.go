@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"math/big"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"sandpit.dev/fault"
@@ -38,6 +39,11 @@ func (l *Links) readHost(token string) (id string, err error) {
 		return id, nil
 	}
 	return "", fault.New(fault.Unauthenticated, "the link is not valid").WithRemedy("ask whoever gave you the link for a new one")
+}
+
+// LinkPath returns the address by path of a preview by the token of a link that is on record.
+func (l *Links) LinkPath(r *http.Request, token string, port int) string {
+	return scheme(r) + "://" + r.Host + Root + token + "/" + strconv.Itoa(port) + "/"
 }
 
 // LinkAddress returns the address of a preview by the token of a link that is on record, as the client that sent r

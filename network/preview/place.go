@@ -24,9 +24,9 @@ func IsPath(escaped string) bool { return strings.HasPrefix(escaped, Root) }
 type place struct {
 	sandbox string
 	port    int
-	link    string // by the host of a link that is on record: its id, with which sandbox is not known; else ""
+	link    string // by a link that is on record: its id, with which sandbox is not known; else ""
 	prefix  string // by path: what stands before the program's own, without a slash at its end; else ""
-	token   string // by path: the link's token, where it stands in the path in place of id and port; else ""
+	token   string // by path: the link's token, where it stands in the path in place of the id; else ""
 }
 
 func portOf(port string) (int, error) {
@@ -51,7 +51,7 @@ func newPlace(id, port string) (place, error) {
 
 // byPath reads an escaped path. rest is the program's own, escaped as it was
 // sent, and "" if the slash after the prefix is missing.
-func byPath(escaped string) (p place, rest string, err error) {
+func (l *Links) byPath(escaped string) (p place, rest string, err error) {
 	segments, ok := strings.CutPrefix(escaped, Root)
 	if !ok {
 		return p, "", fault.New(fault.NotFound, "nothing is served at %s", sandbox.Clip(escaped, 200))
@@ -65,7 +65,13 @@ func byPath(escaped string) (p place, rest string, err error) {
 	} else {
 		var port string
 		port, rest, slash = strings.Cut(rest, "/")
-		if p, err = newPlace(first, port); err != nil {
+		if len(first) == hostTokenLen {
+			p, err = l.linkedPlace(first, port)
+			p.token = first
+		} else {
+			p, err = newPlace(first, port)
+		}
+		if err != nil {
 			return p, "", err
 		}
 		p.prefix = Root + first + "/" + port
@@ -99,14 +105,19 @@ func (l *Links) byHost(hostport string) (p place, ours bool, err error) {
 	}
 	number, id, _ := strings.Cut(label, "-")
 	if len(id) == hostTokenLen {
-		p.link, err = l.readHost(id)
-		if err == nil {
-			p.port, err = portOf(number)
-		}
+		p, err = l.linkedPlace(id, number)
 		return p, true, err
 	}
 	p, err = newPlace(id, number)
 	return p, true, err
+}
+
+// linkedPlace returns the place of a link that is on record, by its token.
+func (l *Links) linkedPlace(token, port string) (p place, err error) {
+	if p.link, err = l.readHost(token); err == nil {
+		p.port, err = portOf(port)
+	}
+	return p, err
 }
 
 // splitHost returns the name in its canonical form, and the port or "".

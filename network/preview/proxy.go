@@ -154,7 +154,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rest := r.URL.EscapedPath()
 	at, ours, err := p.links.byHost(r.Host)
 	if !ours {
-		at, rest, err = byPath(rest)
+		at, rest, err = p.links.byPath(rest)
 	}
 	if err == nil {
 		err = p.serve(w, r, at, rest)
@@ -175,7 +175,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	if err := checkWorker(r, at); err != nil {
 		return err
 	}
-	if at.prefix != "" && opensPage(r) {
+	if at.prefix != "" && opensPage(r) && at.link == "" {
 		// To a browser a page has its own origin, where it can, and else at least a
 		// path that its relative links work with.
 		if host := p.links.host(r, at.sandbox, at.port); host != "" && navigates(r) {
