@@ -68,6 +68,7 @@ type SandboxesRequest struct {
 	States      []sandbox.State
 	Image       string            // exact
 	ImagePart   string            // a part of the image's name, letter case ignored
+	NamePart    string            // a part of the key, or of the id of one without a key, letter case ignored
 	Search      string            // a part of id, key or image, letter case ignored
 	Metadata    map[string]string // all of these labels
 	Sort        store.SandboxSort // empty: by creation
@@ -90,7 +91,7 @@ func (e *Engine) List(ctx context.Context, c access.Caller, r SandboxesRequest) 
 		return Page{}, err
 	}
 	q := store.SandboxQuery{
-		Project: r.Project, States: r.States, Image: r.Image, ImagePart: r.ImagePart, Search: r.Search, Metadata: r.Metadata,
+		Project: r.Project, States: r.States, Image: r.Image, ImagePart: r.ImagePart, NamePart: r.NamePart, Search: r.Search, Metadata: r.Metadata,
 		Sort: r.Sort, SandboxSpans: r.SandboxSpans, Oldest: r.Oldest, Limit: r.Limit, Cursor: r.Cursor, Offset: r.Offset,
 	}
 	if err := query.Sandboxes(&q); err != nil {

@@ -102,6 +102,8 @@ type SandboxQuery struct {
 	Image   string // exact
 	// ImagePart selects by a part of the image's name, letter case ignored.
 	ImagePart string
+	// NamePart selects by a part of the key, or of the id of one without a key; letter case of ASCII ignored.
+	NamePart string
 	// ImageDigest selects by the image that they were made from, whatever its name was; exact.
 	ImageDigest string
 	Search      string            // a part of id, key or image, letter case ignored

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"sandpit.dev/api/daytona/lacking"
 	"sandpit.dev/api/daytona/problem"
 	"sandpit.dev/api/daytona/toolbox"
 	"sandpit.dev/api/guard"
@@ -50,7 +51,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews and the name of its region")
 	}
 	a := &API{Services: o.Services, previews: o.Previews, target: o.Target, version: o.Version}
-	ops := a.operations()
+	ops := append(a.operations(), lacking.Operations("", lackingOperations())...)
 	for _, op := range toolbox.New(o.Services).Operations() {
 		for _, under := range []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} { // the second is older clients'
 			mounted := op

@@ -47,9 +47,22 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	}
 	s, _, err := a.Sandboxes.Create(ctx, c.Caller, r)
 	if err != nil {
-		return wire.Sandbox{}, httpapi.Cause(ctx, err)
+		return wire.Sandbox{}, inWords(httpapi.Cause(ctx, err))
 	}
 	return a.whole(c, s), nil
+}
+
+// inWords has an error about fields of the engine's speak of the client's.
+func inWords(err error) error {
+	var sp httpapi.Spellings
+	for own, theirs := range map[string]string{
+		"key": "name", "metadata": "labels", "cpu_cores": "cpu", "limits.cpu": "cpu", "memory_mb": "memory", "limits.memory_mb": "memory", "disk_mb": "disk", "limits.disk_mb": "disk",
+		"image": "snapshot", "idle_timeout_seconds": "autoStopInterval", "retention_seconds": "autoDeleteInterval", "archive_after_seconds": "autoArchiveInterval",
+		"ttl_seconds": "ttlMinutes", "network.allow_domains": "domainAllowList", "network.allow_cidrs": "networkAllowList", "network": "networkAllowList", "mounts": "volumes",
+	} {
+		sp.Wrote(own, theirs)
+	}
+	return sp.Rename(err)
 }
 
 // lacking returns an error about what is asked for and is not here.

@@ -125,7 +125,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 		q.States = append(q.States, statesOf(name)...)
 	}
 	some = some && (len(f.States) == 0 || len(q.States) > 0)
-	q.Search = given(f.Name) + given(f.ID)
+	q.NamePart, q.Search = given(f.Name), given(f.ID)
 	switch len(f.Snapshots) {
 	case 0:
 	case 1:
@@ -155,7 +155,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 		*t.into = at
 	}
 	switch strings.ToLower(given(f.Sort)) {
-	case "", "createdat", "name":
+	case "", "createdat":
 	case "lastactivityat", "updatedat":
 		q.Sort = store.SortActivity
 	case "cpu":
@@ -165,7 +165,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 	case "diskgib", "disk":
 		q.Sort = store.SortDisk
 	default:
-		add("sort", sandbox.Clip(*f.Sort, 40)+" is none of createdAt, lastActivityAt, cpu, memoryGib and diskGib")
+		add("sort", sandbox.Clip(*f.Sort, 40)+" is none of what is sorted by here: createdAt, lastActivityAt, cpu, memoryGib and diskGib")
 	}
 	switch strings.ToLower(given(f.Order)) {
 	case "", "desc":

@@ -31,7 +31,7 @@ func (a *API) do(ctx context.Context, c *httpapi.Call, ref string, v verb) (wire
 	defer done()
 	s, err := v(ctx, ref)
 	if err != nil {
-		return wire.Sandbox{}, httpapi.Cause(ctx, err)
+		return wire.Sandbox{}, inWords(httpapi.Cause(ctx, err))
 	}
 	return a.whole(c, s), nil
 }

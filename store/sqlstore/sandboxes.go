@@ -394,7 +394,7 @@ func (q sandboxes) Count(query store.SandboxQuery) (map[sandbox.State]int, error
 // the stopped ones out and reports whether they belong to the answer.
 func (q sandboxes) counting(query *store.SandboxQuery) (text string, args []any, stopped bool) {
 	var w *where
-	if query.Image == "" && query.ImagePart == "" && query.ImageDigest == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() && !query.Bounded() {
+	if query.Image == "" && query.ImagePart == "" && query.NamePart == "" && query.ImageDigest == "" && query.Search == "" && len(query.Metadata) == 0 && query.DueBefore.IsZero() && !query.Bounded() {
 		stopped = len(query.States) == 0 || slices.Contains(query.States, sandbox.Stopped)
 		w = ofProject(query, true)
 	} else {

@@ -91,6 +91,9 @@ func (q sandboxes) narrow(w *where, query *store.SandboxQuery) {
 	if query.ImagePart != "" {
 		w.and(q.tx.dialect.contains("lower(image)", w.arg(strings.ToLower(query.ImagePart))))
 	}
+	if query.NamePart != "" {
+		w.and(q.tx.dialect.contains("lower(coalesce(nullif(key, ''), id))", w.arg(strings.ToLower(query.NamePart))))
+	}
 	if query.ImageDigest != "" {
 		w.and("image_digest = " + w.arg(query.ImageDigest))
 	}

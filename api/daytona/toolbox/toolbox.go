@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 
+	"sandpit.dev/api/daytona/lacking"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 )
@@ -26,7 +27,7 @@ type byRef struct {
 
 // Operations are the rows of the table.
 func (a *API) Operations() []httpapi.Operation {
-	return slices.Concat(a.gitOperations(), a.codeOperations(), []httpapi.Operation{
+	return slices.Concat(a.gitOperations(), a.codeOperations(), lacking.Operations("toolbox", lackingOperations()), []httpapi.Operation{
 		httpapi.Op("toolboxExecute", "POST /process/execute", "", http.StatusOK, a.execute).MaxBody(maxCommand),
 		httpapi.Op("toolboxCreateSession", "POST /process/session", "", http.StatusCreated, a.createSession),
 		httpapi.Op("toolboxListSessions", "GET /process/session", "", http.StatusOK, a.listSessions),
@@ -43,6 +44,9 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("toolboxKillTerminal", "DELETE /process/pty/{terminal}", "", http.StatusOK, a.killTerminal),
 		httpapi.Op("toolboxResizeTerminal", "POST /process/pty/{terminal}/resize", "", http.StatusOK, a.resizeTerminal),
 		httpapi.Raw("toolboxConnect", "GET /process/pty/{terminal}/connect", "", http.StatusSwitchingProtocols, a.connectTerminal).ReadsContent(),
+		httpapi.Op("toolboxMetrics", "GET /system/metrics", "", http.StatusOK, a.metrics),
+		httpapi.Op("toolboxPorts", "GET /port", "", http.StatusOK, a.ports).ReadsContent(),
+		httpapi.Op("toolboxPortInUse", "GET /port/{port}/in-use", "", http.StatusOK, a.portInUse).ReadsContent(),
 		httpapi.Op("toolboxUpdateEnv", "POST /env", "", http.StatusOK, a.updateEnv),
 		httpapi.Op("toolboxHome", "GET /user-home-dir", "", http.StatusOK, a.home),
 		httpapi.Op("toolboxWorkDir", "GET /work-dir", "", http.StatusOK, a.workDir),

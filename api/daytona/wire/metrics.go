@@ -1,0 +1,28 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import "time"
+
+// Metrics is what a sandbox uses now. What is not known is left out.
+type Metrics struct {
+	CPUCount   int       `json:"cpuCount"`
+	CPUUsedPct *float64  `json:"cpuUsedPct,omitempty"` // of all of its processors
+	MemTotal   int64     `json:"memTotal"`             // bytes, as all below
+	MemUsed    *int64    `json:"memUsed,omitempty"`
+	DiskTotal  int64     `json:"diskTotal"`
+	DiskUsed   *int64    `json:"diskUsed,omitempty"`
+	DiskFree   *int64    `json:"diskFree,omitempty"`
+	Timestamp  time.Time `json:"timestamp"`
+}
+
+// Ports are those on which programs listen.
+type Ports struct {
+	Ports []int `json:"ports"`
+}
+
+// PortInUse reports whether a program listens on one.
+type PortInUse struct {
+	IsInUse bool `json:"isInUse"`
+}
