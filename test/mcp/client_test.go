@@ -20,6 +20,8 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/internal/packagestest"
 )
 
 // client is a client of MCP's, as far as the tests ask something of it. It is safe for
@@ -121,15 +123,15 @@ type line struct {
 }
 
 // openNode starts a script and waits until it is connected.
-func openNode(t *testing.T, p packages, s *server, script string, args ...string) client {
+func openNode(t *testing.T, p packagestest.NPM, s *server, script string, args ...string) client {
 	t.Helper()
 	script, err := filepath.Abs(filepath.Join("clients", script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := p.command(context.WithoutCancel(t.Context()), script, args...)
+	cmd := p.Command(context.WithoutCancel(t.Context()), script, args...)
 	cmd.Env = append(os.Environ(), s.env...)
-	cmd.Env = append(cmd.Env, "PACKAGES="+p.dir, "TOKEN="+s.token)
+	cmd.Env = append(cmd.Env, "PACKAGES="+p.Dir, "TOKEN="+s.token)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -297,9 +299,9 @@ func (c onceClient) call(ctx context.Context, tool string, args map[string]any) 
 }
 
 // inspector is the Inspector's command line, with what says where the server is.
-func inspector(p packages, s *server, where ...string) client {
+func inspector(p packagestest.NPM, s *server, where ...string) client {
 	run := func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := p.command(ctx, "@modelcontextprotocol/inspector/clients/launcher/build/index.js",
+		cmd := p.Command(ctx, "@modelcontextprotocol/inspector/clients/launcher/build/index.js",
 			append(append([]string{"--cli"}, where...), append(args, "--format", "json")...)...)
 		cmd.Env = append(os.Environ(), s.env...)
 		return cmd
@@ -314,7 +316,7 @@ func inspector(p packages, s *server, where ...string) client {
 }
 
 // mcporter is its command line, with a file that says what the server is.
-func mcporter(t *testing.T, p packages, s *server, entry map[string]any) client {
+func mcporter(t *testing.T, p packagestest.NPM, s *server, entry map[string]any) client {
 	t.Helper()
 	b, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"box": entry}, "imports": []string{}})
 	if err != nil {
@@ -325,7 +327,7 @@ func mcporter(t *testing.T, p packages, s *server, entry map[string]any) client 
 		t.Fatal(err)
 	}
 	run := func(ctx context.Context, args ...string) *exec.Cmd {
-		cmd := p.command(ctx, "mcporter/dist/cli.js", append([]string{"--config", file}, args...)...)
+		cmd := p.Command(ctx, "mcporter/dist/cli.js", append([]string{"--config", file}, args...)...)
 		cmd.Env = append(os.Environ(), s.env...)
 		return cmd
 	}

@@ -33,7 +33,7 @@ func TestClientsOfTheWorldWorkWithASandbox(t *testing.T) {
 	}
 	// remote is mcp-remote, a server over stdio that passes all on.
 	remote := func(t *testing.T, strategy string) client {
-		cmd := needPackages(t).command(context.WithoutCancel(t.Context()), "mcp-remote/dist/proxy.js", s.url, "--header", authorization, "--transport", strategy, "--allow-http")
+		cmd := needPackages(t).Command(context.WithoutCancel(t.Context()), "mcp-remote/dist/proxy.js", s.url, "--header", authorization, "--transport", strategy, "--allow-http")
 		cmd.Env = append(cmd.Environ(), s.env...)
 		return openGo(t, &sdk.CommandTransport{Command: cmd}, handshake)
 	}

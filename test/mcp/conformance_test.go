@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandpit.dev/internal/packagestest"
 )
 
 // suite is the script of the official conformance suite.
@@ -41,7 +43,7 @@ func TestEveryRequiredScenarioPassesThroughTheFixtures(t *testing.T) {
 	address := fixture(t)
 	for revision, scored := range map[string]int{"2025-11-25": 30, "2026-07-28": 37} {
 		t.Run(revision, func(t *testing.T) {
-			list, err := p.command(t.Context(), suite, "list", "--requirements", revision, "--server").CombinedOutput()
+			list, err := p.Command(t.Context(), suite, "list", "--requirements", revision, "--server").CombinedOutput()
 			if err != nil {
 				t.Fatalf("list the scenarios: %v\n%s", err, list)
 			}
@@ -88,9 +90,9 @@ func TestTheShippedServerPassesButForTheBaseline(t *testing.T) {
 }
 
 // conform runs the suite, which has to agree, and gives what it said.
-func conform(t *testing.T, p packages, address string, args ...string) string {
+func conform(t *testing.T, p packagestest.NPM, address string, args ...string) string {
 	t.Helper()
-	cmd := p.command(t.Context(), suite, append([]string{"server", "--url", address}, args...)...)
+	cmd := p.Command(t.Context(), suite, append([]string{"server", "--url", address}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the suite: %v\n%s", err, out)

@@ -1,0 +1,65 @@
+// What TypeScript's SDK does, and what comes of it.
+import { createRequire } from "node:module";
+import { isDeepStrictEqual } from "node:util";
+
+const { Daytona } = createRequire(import.meta.url)(process.env.SDK);
+let failed = 0;
+
+function check(name, got, want) {
+  if (isDeepStrictEqual(got, want)) console.log("ok", name);
+  else {
+    failed = 1;
+    console.log("FAILED", name, "got", got, "want", want);
+  }
+}
+
+async function rejects(name, kind, does) {
+  try {
+    const got = await does();
+    failed = 1;
+    console.log("FAILED", name, "gave", got);
+  } catch (e) {
+    if (e.constructor.name === kind) console.log("ok", name);
+    else {
+      failed = 1;
+      console.log("FAILED", name, "threw", e);
+    }
+  }
+}
+
+const d = new Daytona();
+const s = await d.create({ labels: { team: "a" }, envVars: { X: "1" } });
+check("create", s.state, "started");
+let r = await s.process.executeCommand("echo $X; exit 3");
+check("exec", [r.exitCode, r.result], [3, "1\n"]);
+await rejects("exec: timeout", "DaytonaProcessExecutionTimeoutError", () => s.process.executeCommand("sleep 60", undefined, undefined, 1));
+r = await s.process.codeRun("print(1+1)");
+check("codeRun", [r.exitCode, r.result], [0, "2\n"]);
+await s.fs.uploadFile(Buffer.from("hello"), "x/y.txt");
+check("files", (await s.fs.downloadFile("x/y.txt")).toString(), "hello");
+check("files: list", (await s.fs.listFiles("x")).map((f) => f.name), ["y.txt"]);
+await rejects("files: what is not there", "DaytonaFileNotFoundError", () => s.fs.downloadFile("none"));
+await s.process.createSession("a");
+r = await s.process.executeSessionCommand("a", { command: "echo 1; echo 2 >&2" });
+check("session", [r.exitCode, r.stdout, r.stderr], [0, "1\n", "2\n"]);
+r = await s.process.executeSessionCommand("a", { command: "for i in 1 2; do echo $i; sleep .1; done", runAsync: true });
+let out = "";
+await s.process.getSessionCommandLogs("a", r.cmdId, (text) => { out += text; }, () => {});
+check("session: followed", out, "1\n2\n");
+out = "";
+const pty = await s.process.createPty({ id: "p", cols: 90, rows: 20, onData: (b) => { out += Buffer.from(b).toString(); } });
+await pty.waitForConnection();
+await pty.sendInput("stty size; exit 4\n");
+check("terminal", [(await pty.wait()).exitCode, out.includes("20 90")], [4, true]);
+check("list", await (async () => {
+  const all = [];
+  for await (const x of d.list({ labels: { team: "a" } })) all.push(x.id);
+  return all;
+})(), [s.id]);
+await s.stop();
+check("stop", s.state, "stopped");
+await s.start();
+check("start", s.state, "started");
+await s.delete();
+await rejects("deleted", "DaytonaNotFoundError", () => d.get(s.id));
+process.exit(failed);

@@ -1,0 +1,221 @@
+# What Python's SDK does, and what comes of it.
+import asyncio
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from daytona import (
+    CodeRunParams, CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams, Daytona, PtySize, Resources,
+    SessionExecuteRequest, VolumeMount,
+)
+from daytona.common import errors as e
+
+failed = 0
+
+
+def check(name, got, want):
+    global failed
+    if got == want:
+        print("ok", name)
+    else:
+        failed = 1
+        print("FAILED", name, "got", repr(got), "want", repr(want))
+
+
+def raises(name, kind, do, words=""):
+    global failed
+    try:
+        got = do()
+    except Exception as x:
+        if type(x) is kind and words in str(x):
+            print("ok", name)
+        else:
+            failed = 1
+            print("FAILED", name, "raised", type(x), x)
+        return
+    failed = 1
+    print("FAILED", name, "raised nothing, and gave", repr(got))
+
+
+def status(url, **headers):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status
+    except urllib.error.HTTPError as x:
+        return x.code
+
+
+d = Daytona()
+
+# Sandboxes.
+v = d.volume.get("data", create=True)
+s = d.create(CreateSandboxFromSnapshotParams(name="one", labels={"team": "a"}, env_vars={"X": "1"}, volumes=[VolumeMount(volume_id=v.id, mount_path="/data")]))
+check("create: state", s.state.value, "started")
+check("create: sizes", (s.cpu, s.memory, s.disk), (1, 1, 3))
+check("create: labels", s.labels, {"team": "a", "code-toolbox-language": "python"})
+check("create: user, clocks", (s.user, s.auto_stop_interval, s.auto_delete_interval), ("daytona", 15, -1))
+check("create: env", s.env, {"X": "1"})
+raises("create: a name that is taken", e.DaytonaConflictError, lambda: d.create(CreateSandboxFromSnapshotParams(name="one")))
+raises("create: a long name", e.DaytonaBadRequestError, lambda: d.create(CreateSandboxFromSnapshotParams(name="x" * 10000)), "name:")
+raises("create: a GPU", e.DaytonaUnprocessableEntityError, lambda: d.create(CreateSandboxFromImageParams(image="python", resources=Resources(gpu=1))), "gpu:")
+raises("create: an image that is none", e.DaytonaNotFoundError, lambda: d.create(CreateSandboxFromImageParams(image="nowhere.example/none:1")))
+raises("create: a clock of years", e.DaytonaBadRequestError, lambda: d.create(CreateSandboxFromSnapshotParams(auto_stop_interval=10**9)), "autoStopInterval:")
+raises("create: a list of addresses that is none", e.DaytonaBadRequestError, lambda: d.create(CreateSandboxFromSnapshotParams(network_allow_list="nonsense")), "networkAllowList:")
+check("get by name", d.get("one").id, s.id)
+check("list by labels", [x.id for x in d.list()], [s.id])
+raises("get what is not there", e.DaytonaNotFoundError, lambda: d.get("none"))
+check("labels", s.set_labels({"team": "b"}), {"team": "b", "code-toolbox-language": "python"})
+s.set_autostop_interval(30)
+s.set_auto_archive_interval(60)
+s.set_auto_delete_interval(0)
+s.refresh_data()
+check("clocks", (s.auto_stop_interval, s.auto_archive_interval, s.auto_delete_interval), (30, 60, 0))
+s.set_auto_delete_interval(-1)
+s.stop()
+check("stop", s.state.value, "stopped")
+s.start()
+check("start", s.state.value, "started")
+s.pause()
+check("pause", s.state.value, "paused")
+s.start()
+check("start of what is paused", s.state.value, "started")
+s.resize(Resources(cpu=2))
+check("resize", s.cpu, 2)
+f = s.fork()
+check("fork", (f.state.value, f.id != s.id), ("started", True))
+f.delete()
+
+# Commands and code.
+p = s.process
+r = p.exec("id -un; pwd; echo err >&2; exit 3")
+check("exec", (r.exit_code, r.result), (3, "daytona\n/home/daytona\nerr\n"))
+check("exec: variables", p.exec("echo $X-$Y", env={"Y": "2"}, cwd="/tmp").result, "1-2\n")
+check("exec: a volume", p.exec("echo kept > /data/f && cat /data/f").result, "kept\n")
+raises("exec: timeout", e.DaytonaProcessExecutionTimeoutError, lambda: p.exec("sleep 60", timeout=1))
+r = p.code_run("import sys\nprint(sys.argv[1:])", params=CodeRunParams(argv=["a b", "c"]))
+check("code_run: arguments", (r.exit_code, r.result), (0, "['a b', 'c']\n"))
+r = p.code_run("raise ValueError('no')")
+check("code_run: an exception", (r.exit_code, "ValueError: no" in r.result), (1, True))
+r = p.code_run("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.title('T')\nplt.show()")
+check("code_run: a chart", [(c.type, c.title, bool(c.png)) for c in r.artifacts.charts], [("line", "T", True)])
+
+# Sessions.
+p.create_session("s")
+raises("session: a name that is taken", e.DaytonaConflictError, lambda: p.create_session("s"))
+r = p.execute_session_command("s", SessionExecuteRequest(command="cd /tmp; export A=5; echo out; echo err >&2; false"))
+check("session: outputs apart", (r.exit_code, r.stdout, r.stderr), (1, "out\n", "err\n"))
+check("session: what stays", p.execute_session_command("s", SessionExecuteRequest(command="pwd; echo $A")).stdout, "/tmp\n5\n")
+r = p.execute_session_command("s", SessionExecuteRequest(command="read x; echo got $x; for i in 1 2; do echo $i >&2; sleep 0.1; done", run_async=True))
+check("session: a command that goes on", r.exit_code, None)
+p.send_session_command_input("s", r.cmd_id, "hey\n")
+seen = {"out": "", "err": ""}
+
+
+def add(name):
+    def f(text):
+        seen[name] += text
+    return f
+
+
+asyncio.run(p.get_session_command_logs_async("s", r.cmd_id, add("out"), add("err")))
+check("session: followed", seen, {"out": "got hey\n", "err": "1\n2\n"})
+check("session: logs", p.get_session_command_logs("s", r.cmd_id).stdout, "got hey\n")
+check("session: its end", p.get_session_command("s", r.cmd_id).exit_code, 0)
+raises("session: input to what has ended", e.DaytonaCommandAlreadyCompletedError, lambda: p.send_session_command_input("s", r.cmd_id, "x"))
+check("session: commands", [c.exit_code for c in p.get_session("s").commands], [1, 0, 0])
+p.delete_session("s")
+raises("session: deleted", e.DaytonaNotFoundError, lambda: p.get_session("s"))
+
+# Terminals.
+out = bytearray()
+h = p.create_pty_session(id="t", cwd="/tmp", envs={"FOO": "bar"}, pty_size=PtySize(rows=30, cols=100))
+h.send_input("echo $FOO; stty size; pwd; exit 3\n")
+r = h.wait(on_data=out.extend)
+check("terminal", (r.exit_code, b"bar\r\n30 100\r\n/tmp\r\n" in out), (3, True))
+h = p.create_pty_session(id="u")
+check("terminal: list", [(x.id, x.active, x.cols, x.rows) for x in p.list_pty_sessions()], [("u", True, 80, 24)])
+info = p.resize_pty_session("u", PtySize(rows=50, cols=120))
+check("terminal: resize", (info.rows, info.cols), (50, 120))
+p.kill_pty_session("u")
+check("terminal: killed", h.wait().exit_code, 137)
+raises("terminal: resize of what has ended", e.DaytonaSessionEndedError, lambda: p.resize_pty_session("u", PtySize(rows=50, cols=120)))
+
+# The interpreter.
+c = s.code_interpreter
+check("interpreter: output", c.run_code("x = 41\nprint('one')").stdout, "one\n")
+check("interpreter: what stays", c.run_code("x + 1").stdout, "42\n")
+check("interpreter: an error", c.run_code("1/0").error.name, "ZeroDivisionError")
+own = c.create_context(cwd="/tmp")
+check("interpreter: a context", c.run_code("import os; print(os.getcwd())", context=own).stdout, "/tmp\n")
+raises("interpreter: timeout", e.DaytonaTimeoutError, lambda: c.run_code("import time; time.sleep(60)", timeout=1))
+c.delete_context(own)
+
+# Files.
+fs = s.fs
+fs.upload_file(b"hello", "a/b.txt")
+check("files: down", fs.download_file("a/b.txt"), b"hello")
+check("files: list", [(x.name, x.is_dir) for x in fs.list_files(".") if x.name == "a"], [("a", True)])
+i = fs.get_file_info("a/b.txt")
+check("files: info", (i.size, i.permissions, i.owner), (5, "0644", "daytona"))
+check("files: find", [(m.file, m.line, m.content) for m in fs.find_files(".", "hell")], [("/home/daytona/a/b.txt", 1, "hello")])
+check("files: search", fs.search_files(".", "*.txt").files, ["/home/daytona/a/b.txt"])
+check("files: replace", [(x.file, x.success) for x in fs.replace_in_files(["a/b.txt"], "hello", "bye")], [("a/b.txt", True)])
+fs.create_folder("x", "750")
+fs.move_files("a/b.txt", "x/c.txt")
+fs.set_file_permissions("x/c.txt", "600")
+check("files: moved", (fs.get_file_info("x/c.txt").permissions, fs.download_file("x/c.txt")), ("0600", b"bye"))
+fs.delete_file("x/c.txt")
+raises("files: deleted", e.DaytonaFileNotFoundError, lambda: fs.get_file_info("x/c.txt"))
+raises("files: down of what is not there", e.DaytonaFileNotFoundError, lambda: fs.download_file("none"))
+big = os.urandom(5 << 20)
+fs.upload_file(big, "big")
+check("files: 5 MiB", fs.download_file("big") == big, True)
+check("files: home", (s.get_user_home_dir(), s.get_work_dir()), ("/home/daytona", "/home/daytona"))
+
+# Git.
+g = s.git
+g.init("repo")
+fs.upload_file(b"x", "repo/a.txt")
+fs.upload_file(b"y", "repo/b.txt")
+g.add("repo", ["a.txt"])
+check("git: status", [(x.name, x.staging.value, x.worktree.value) for x in g.status("repo").file_status], [("a.txt", "Added", "Unmodified"), ("b.txt", "Untracked", "Untracked")])
+check("git: commit", len(g.commit("repo", "first", "A", "a@b.c").sha), 40)
+first = g.status("repo").current_branch
+g.create_branch("repo", "dev")
+check("git: branches", sorted(g.branches("repo").branches), sorted(["dev", first]))
+raises("git: a branch that exists", e.DaytonaGitBranchExistsError, lambda: g.create_branch("repo", "dev"))
+raises("git: a branch that does not", e.DaytonaGitBranchNotFoundError, lambda: g.checkout_branch("repo", "none"))
+raises("git: no server", e.DaytonaGitTransportFailedError, lambda: g.clone("http://127.0.0.1:9/x.git", "c"))
+raises("git: no repository", e.DaytonaGitRepoNotFoundError, lambda: g.status("nowhere"))
+
+# Previews.
+p.create_session("web")
+p.execute_session_command("web", SessionExecuteRequest(command="python3 -m http.server 3000", run_async=True))
+for _ in range(100):
+    if p.exec("curl -s -o /dev/null http://127.0.0.1:3000/").exit_code == 0:
+        break
+    time.sleep(0.1)
+link = s.get_preview_link(3000)
+check("preview", (status(link.url), status(link.url, **{"x-daytona-preview-token": link.token}), status(link.url + "?DAYTONA_SANDBOX_AUTH_KEY=" + link.token)), (401, 200, 200))
+signed = s.create_signed_preview_url(3000, 60)
+check("preview: signed", status(signed.url), 200)
+s.expire_signed_preview_url(3000, signed.token)
+check("preview: expired", status(signed.url), 401)
+
+# What there is not.
+raises("snapshots", e.DaytonaUnprocessableEntityError, lambda: d.snapshot.list())
+raises("SSH", e.DaytonaUnprocessableEntityError, lambda: s.create_ssh_access(10))
+raises("a desktop", e.DaytonaServiceUnavailableError, lambda: s.computer_use.start())
+raises("language servers", e.DaytonaUnprocessableEntityError, lambda: s.create_lsp_server("python", "/x").start())
+
+s.stop()
+s.archive()
+check("archive", s.state.value, "archived")
+s.start()
+check("start of what is archived", s.state.value, "started")
+s.delete()
+raises("deleted", e.DaytonaNotFoundError, lambda: d.get("one"))
+d.volume.delete(v)
+raises("volume: deleted", e.DaytonaNotFoundError, lambda: d.volume.get("data"))
+sys.exit(failed)
