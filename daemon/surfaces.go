@@ -68,6 +68,7 @@ type surfaceParts struct {
 	dockerfiles    service.Dockerfiles
 	tokens         *bearer.Authority
 	console        ConsoleConfig
+	daytona        DaytonaConfig
 	backups        *backups
 	keys           *keyed.Keys
 	links          links
@@ -149,7 +150,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	theirs, err := daytona.New(daytona.Options{Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Target: "local", Version: p.version, Memory: p.memory})
+	theirs, endTheirs, err := p.newDaytona(g, services)
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -197,7 +198,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		if strings.HasPrefix(r.URL.Path, daytona.Base+"/") {
+		if theirs != nil && strings.HasPrefix(r.URL.Path, daytona.Base+"/") {
 			theirs.ServeHTTP(w, r)
 			return
 		}
@@ -207,7 +208,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); theirs.Close(); previews.Close() }}, nil
+	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); endTheirs(); previews.Close() }}, nil
 }
 
 // hasProject returns fault.NotFound for a project without a record.

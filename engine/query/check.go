@@ -39,6 +39,9 @@ func Sandboxes(q *store.SandboxQuery) error {
 			break
 		}
 	}
+	if n := len(q.Metadata); n > check.MaxMetadata {
+		k.Bad("metadata", "asks for %d labels; a sandbox has %d at most", n, check.MaxMetadata)
+	}
 	if !q.Sort.Valid() {
 		k.Bad("sort_by", "%q is not valid; use one of %v", sandbox.Clip(string(q.Sort), 40), store.SandboxSorts())
 	}

@@ -29,7 +29,7 @@ func status(err error) int {
 		return http.StatusForbidden
 	case fault.NotFound:
 		return http.StatusNotFound
-	case fault.Exists, fault.Conflict, fault.State:
+	case fault.Exists, fault.Conflict, fault.State, fault.PreconditionFailed:
 		return http.StatusConflict
 	case fault.TooLarge, fault.Unsupported:
 		return http.StatusUnprocessableEntity

@@ -114,6 +114,9 @@ func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec)
 	async := b.RunAsync != nil && *b.RunAsync || b.Async != nil && *b.Async
 	ctx, done := c.Bound(ctx)
 	defer done()
+	if _, err := a.Shells.Shell(ctx, c.Caller, in.Ref, in.Session); err != nil { // a command would make it
+		return wire.SessionExecuted{}, err
+	}
 	begun := ""
 	if async {
 		c.Status, r.StreamStdin = http.StatusAccepted, true
