@@ -16,7 +16,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
-	"sandpit.dev/store"
 )
 
 // filters are those of both lists.
@@ -133,9 +132,9 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 	default:
 		add("snapshots", "names several; ask for one at a time")
 	}
-	q.CPU = store.AmountSpan{From: given(f.MinCPU), To: given(f.MaxCPU)}
-	q.MemoryMB = store.AmountSpan{From: 1024 * given(f.MinMemory), To: 1024 * given(f.MaxMemory)}
-	q.DiskMB = store.AmountSpan{From: 1024 * given(f.MinDisk), To: 1024 * given(f.MaxDisk)}
+	q.CPU = engine.AmountSpan{From: given(f.MinCPU), To: given(f.MaxCPU)}
+	q.MemoryMB = engine.AmountSpan{From: 1024 * given(f.MinMemory), To: 1024 * given(f.MaxMemory)}
+	q.DiskMB = engine.AmountSpan{From: 1024 * given(f.MinDisk), To: 1024 * given(f.MaxDisk)}
 	for _, t := range []struct {
 		name string
 		text *string
@@ -157,13 +156,13 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 	switch strings.ToLower(given(f.Sort)) {
 	case "", "createdat":
 	case "lastactivityat", "updatedat":
-		q.Sort = store.SortActivity
+		q.Sort = "last_activity_at"
 	case "cpu":
-		q.Sort = store.SortCPU
+		q.Sort = "cpu_cores"
 	case "memorygib", "memory":
-		q.Sort = store.SortMemory
+		q.Sort = "memory_mb"
 	case "diskgib", "disk":
-		q.Sort = store.SortDisk
+		q.Sort = "disk_mb"
 	default:
 		add("sort", sandbox.Clip(*f.Sort, 40)+" is none of what is sorted by here: createdAt, lastActivityAt, cpu, memoryGib and diskGib")
 	}

@@ -191,6 +191,11 @@ var rules = []rule{
 	{"api/mcp/batch", []string{"fault", "sandbox", "access", "engine", "runs", "api/runs", "api/mcp/toolset", "api/mcp/transport"}, "runs are the same in every profile that has them"},
 	{"api/mcp/profile/sandpit", []string{"fault", "sandbox", "access", "image", "kernel", "engine", "engine/process", "engine/snapshot", "engine/volume", "engine/secrets", "engine/update", "engine/ports", "engine/files", "engine/images", "network/ask", "code", "runs", "api/filelink", "api/runs", "api/service", "api/mcp/batch", "api/mcp/toolset", "api/mcp/transport", "internal/spelling", "skill", "git", "template", "engine/templates"}, "a profile never imports another profile"},
 	{"api/mcp/profile/orkestr", []string{"fault", "sandbox", "access", "image", "engine", "api/mcp/toolset", "access/project"}, "a profile never imports another profile"},
+	{"api/daytona", []string{"access", "api/daytonaterms", "api/guard", "api/httpapi", "api/service", "api/v1", "code", "engine", "engine/events", "engine/ports", "engine/process", "engine/update", "engine/volume", "fault", "git", "image/dockerfile", "internal/budget", "kernel", "sandbox"}, "a coat never imports another coat"},
+	{"api/daytona/toolbox", []string{"api/daytona/lacking", "api/daytona/problem", "api/daytona/wire", "api/guard", "api/httpapi", "api/service", "code", "engine", "engine/process", "engine/update", "fault", "git", "kernel", "sandbox"}, "what is asked of the inside of a sandbox knows nothing of the plane that manages them"},
+	{"api/daytona/wire", nil, "the objects of a wire are what its clients know, whatever becomes of our nouns"},
+	{"api/daytona/lacking", []string{"api/guard", "api/httpapi", "fault"}, "what is refused knows nothing of what is served"},
+	{"api/daytona/problem", []string{"api/daytona/wire", "api/guard", "api/v1", "fault", "sandbox"}, "how errors are said is the same on both planes"},
 	{"api/daytonaterms", []string{"fault", "sandbox", "engine"}, "what Daytona's terms are here is the same for each of its wires: it knows no coat"},
 	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "image/dockerfile", "engine", "engine/volume", "git", "api/daytonaterms", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "engine/update", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
@@ -296,6 +301,7 @@ var beneathStill = map[string][]string{
 	"api/rest/idempotency":    {"store/keyed"},
 	"api/rest/tokens":         {"store/keyed"},
 	"api/mcp/profile/sandpit": {"kernel"}, // values of a cell
+	"api/daytona/toolbox":     {"kernel"}, // likewise
 }
 
 func TestCoatsKnowNounsAndVerbs(t *testing.T) {
