@@ -120,6 +120,13 @@ func (p *person) presses(name string) {
 	await[bool](p.t, p.tab, "(%s).click() === undefined", find)
 }
 
+// turns opens a part of the sandbox that is looked at, by its address.
+func (p *person) turns(part string) {
+	p.t.Helper()
+	p.until("there is the part "+part, "document.querySelector('.tabs a[href$=%q]')", "/"+part)
+	await[bool](p.t, p.tab, "document.querySelector('.tabs a[href$=%q]').click() === undefined", "/"+part)
+}
+
 // fills writes into the input with a label.
 func (p *person) fills(label, text string) {
 	p.t.Helper()
@@ -224,7 +231,7 @@ func TestTheConsole(t *testing.T) {
 	})
 	t.Run("WhatAnAgentBrokeIsUndone", func(t *testing.T) {
 		one.t = t
-		one.presses("Time")
+		one.turns("time")
 		one.fills("Name", "before")
 		one.presses("Take a snapshot")
 		one.until("it is listed", "document.querySelector('table.list')?.innerText.includes('before')")
@@ -233,8 +240,10 @@ func TestTheConsole(t *testing.T) {
 		one.until("the difference is shown", "document.querySelector('ul.files')?.innerText.includes('made.txt') && document.querySelector('ul.files').innerText.includes('junk.txt')")
 		one.picture("time")
 		one.presses("Go back…")
+		one.until("a snapshot of now is offered, and has the focus", "document.querySelector('dialog[open] input:checked') === document.activeElement")
 		one.presses("Go back")
-		one.until("it has gone back", "document.querySelectorAll('dialog[open]').length === 0 && document.querySelector('.title .state.running')")
+		one.reads("Went back to before.")
+		one.until("it has gone back, and nothing is compared", "document.querySelectorAll('dialog[open], ul.differences').length === 0 && document.querySelector('.title .state.running')")
 		if got := s.do(t, "exec", "shop", "--", "ls"); !strings.Contains(got, "made.txt") || strings.Contains(got, "junk.txt") {
 			t.Errorf("the sandbox has %q", got)
 		}
@@ -243,14 +252,30 @@ func TestTheConsole(t *testing.T) {
 		one.t = t
 		s.do(t, "network", "set", "shop", "restricted", "--allow-domain", "example.org")
 		s.do(t, "exec", "shop", "--", "sh", "-c", "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://refused.example/\", timeout=5)' || true")
-		one.presses("Network")
+		one.presses("Activity")
+		one.presses("Allow it on the page Network")
+		one.until("the host is filled in", "document.querySelector('section[aria-label=Change] input')?.value === 'refused.example'")
 		one.until("the refusal is shown", "[...document.querySelectorAll('table.list tr')].some(r => r.innerText.includes('refused.example') && r.innerText.includes('refused'))")
 		one.presses("Allow…")
 		one.until("the exact change is shown", "[...document.querySelectorAll('dialog .created')].map(e => e.innerText).join('').includes('refused.example')")
 		one.picture("network")
 		one.presses("Make the change")
-		one.until("the policy has it", "[...document.querySelectorAll('section[aria-label=Policy] pre')].some(p => p.innerText.includes('refused.example'))")
+		one.until("the policy has it", "[...document.querySelectorAll('section[aria-label=Policy] dd')].some(p => p.innerText.includes('refused.example'))")
+		one.until("the row says so", "[...document.querySelectorAll('table.list tr')].some(r => r.innerText.includes('refused.example') && r.innerText.includes('allowed since') && !r.querySelector('button'))")
 		if got := s.do(t, "network", "show", "shop"); !strings.Contains(got, "refused.example") || !strings.Contains(got, "example.org") {
+			t.Errorf("the server has %s", got)
+		}
+		s.do(t, "network", "set", "shop", "off")
+		one.reads("In mode off programs find no network at all")
+		one.fills("Name or address", "https://Opened.example/path")
+		one.presses("Allow a host…")
+		one.until("the exact change is shown", "[...document.querySelectorAll('dialog .created')].map(e => e.innerText).join('').replace(/\\s/g, '').includes('\"restricted\"') && document.querySelector('dialog[open]')?.innerText.includes('opened.example')")
+		one.presses("Make the change")
+		one.until("it is made", "[...document.querySelectorAll('section[aria-label=Policy] dd')].some(p => p.innerText.includes('opened.example'))")
+		one.presses("Open…")
+		one.presses("Make the change")
+		one.reads("as far as the server allows")
+		if got := s.do(t, "network", "show", "shop"); !strings.Contains(got, "open") || strings.Contains(got, "opened.example") {
 			t.Errorf("the server has %s", got)
 		}
 	})

@@ -45,7 +45,7 @@ func TestSnapshotsAreAGraph(t *testing.T) {
 	one := signedIn(t, s)
 	one.sized(1280, 900)
 	one.presses("past")
-	one.presses("Time")
+	one.turns("time")
 
 	t.Run("WhatCameOfWhat", func(t *testing.T) {
 		one.t = t
@@ -103,7 +103,8 @@ func TestSnapshotsAreAGraph(t *testing.T) {
 		one.t = t
 		one.points("a, ")
 		one.fills("copies", "2")
-		await[bool](t, one.tab, "[...document.querySelectorAll('.chosen-point button')].find(b => b.innerText === 'Fork').click() === undefined")
+		await[bool](t, one.tab, "[...document.querySelectorAll('.chosen-point button')].find(b => b.innerText === 'Fork…').click() === undefined")
+		one.presses("Fork and start them")
 		one.until("two forks are in the graph", "[...document.querySelectorAll('.graph .point')].filter(p => /^beginning of [a-z0-9]{16}, after a$/.test(p.getAttribute('aria-label'))).length === 2")
 		one.presses("Begin a sandbox with it…")
 		one.until("it is asked", "document.querySelector('dialog[open] input')")
@@ -182,7 +183,7 @@ func TestHundredsOfSnapshotsSoak(t *testing.T) {
 	one := signedIn(t, s)
 	one.sized(1280, 900)
 	one.presses("old")
-	one.presses("Time")
+	one.turns("time")
 	one.until("the newest is drawn", "[...document.querySelectorAll('.graph .point')].some(p => p.getAttribute('aria-label').startsWith('s%d,'))", count-1)
 	one.picture("graph-many")
 	nodes := func() int { return await[int](t, one.tab, "document.querySelectorAll('*').length") }

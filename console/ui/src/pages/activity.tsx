@@ -3,8 +3,8 @@
 
 // What happened to a sandbox: each command with its outcome and the files that it changed.
 import { call, seg } from "../api";
-import { bytes, exact, millis, oneLine, shown } from "../format";
-import { Link, Time, Trouble } from "../parts/parts";
+import { bytes, exact, millis, oneLine, shown, span } from "../format";
+import { Link, now, Time, Trouble } from "../parts/parts";
 import { signal, useEffect, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Event, EventPage, Sandbox } from "../wire";
@@ -39,8 +39,8 @@ export function Activity(p: { of: Sandbox }): JSX.Element {
         const newest = all.value[0]?.seq ?? -1;
         const fresh = page.items.filter((e) => e.seq > newest);
         // A command that ran when it was read may have ended.
-        const now = new Map(page.items.map((e) => [e.seq, e]));
-        all.value = fresh.concat(all.value.map((e) => now.get(e.seq) ?? e));
+        const anew = new Map(page.items.map((e) => [e.seq, e]));
+        all.value = fresh.concat(all.value.map((e) => anew.get(e.seq) ?? e));
       }, () => {});
     }, 2000);
     return () => clearInterval(timer);
@@ -63,16 +63,19 @@ export function Activity(p: { of: Sandbox }): JSX.Element {
 
 function Entry(p: { of: Event; sandbox: Sandbox }): JSX.Element {
   const e = p.of, files = e.files_changed ?? [];
-  const bad = e.signal !== undefined || (e.exit_code ?? 0) !== 0 || e.ok === false;
+  const bad = e.signal !== undefined || (e.exit_code ?? 0) !== 0 || e.ok === false, running = e.status === "running";
+  // Of what was refused: the name or address that the policy could let through.
+  const host = e.type === "network.refused" ? /^(?:dns|tcp|udp): ([\w.-]+)(?::\d+)?(?: \([^)]*\))? (?:is not among|is neither|is denied)/.exec(e.detail ?? "")?.[1] : undefined;
   return (
     <li>
       <p><Time at={e.at} /> <span class="kind">{oneLine(e.type)}</span> <span class="faint">{oneLine(e.actor)} · {oneLine(e.via)}</span></p>
       {e.command !== undefined && <p><code>{oneLine(e.command)}</code></p>}
       {e.detail && <p>{shown(e.detail)}</p>}
+      {e.type === "network.refused" && <p><Link to={"/sandboxes/" + seg(p.sandbox.id) + "/network" + (host ? "?host=" + seg(host) : "")}>{host ? "Allow it on the page Network" : "What was tried"}</Link></p>}
       {(e.exit_code !== undefined && e.exit_code !== null || e.signal || e.status === "running") && <p>
         <span class={e.status === "running" ? "good" : bad ? "bad" : ""}>{e.status === "running" ? "running" : e.signal ? oneLine(e.signal) : "exit " + e.exit_code}</span>
-        {e.duration_ms !== undefined && <span class="faint"> · {millis(e.duration_ms)}</span>}
-        {e.process_id && e.type === "exec" && <> · <Link to={"/sandboxes/" + seg(p.sandbox.id) + "/processes?process=" + seg(e.process_id)}>output, {bytes((e.stdout_bytes ?? 0) + (e.stderr_bytes ?? 0))}</Link></>}
+        {(running || e.duration_ms !== undefined) && <span class="faint"> · {running ? span(Math.max(0, (now.value - Date.parse(e.at)) / 1000)) : millis(e.duration_ms)}</span>}
+        {e.process_id && e.type === "exec" && <> · <Link to={"/sandboxes/" + seg(p.sandbox.id) + "/processes?process=" + seg(e.process_id)}>output{running ? " so far" : ", " + bytes((e.stdout_bytes ?? 0) + (e.stderr_bytes ?? 0))}</Link></>}
       </p>}
       {files.length > 0 && <details><summary>{e.files_changed_total ?? files.length} {(e.files_changed_total ?? files.length) === 1 ? "file" : "files"} changed</summary>
         <ul class="files">{files.map((f) => <li key={f.path}><span class={"change " + f.action}>{f.action}</span> <code>{oneLine(f.path)}</code> <span class="faint">{f.action === "deleted" ? "" : bytes(f.size_bytes)}</span></li>)}</ul>

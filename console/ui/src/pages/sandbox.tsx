@@ -22,7 +22,7 @@ import { nameOf } from "./sandboxes";
 import { Terminals } from "./terminals";
 import { TimeTravel } from "./time";
 
-const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]];
+const tabs: [string, string][] = [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Snapshots"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]];
 
 export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
   const failed = useSignal<unknown>(null);
@@ -142,7 +142,7 @@ function Overview(p: { of: Sandbox }): JSX.Element {
           <dt>User</dt><dd>{oneLine(s.user)}{s.sudo ? ", with sudo" : ""}</dd>
           <dt>Directory</dt><dd><code>{oneLine(s.workspace_path)}</code></dd>
           <dt>Commands</dt><dd>{s.exec_count}</dd>
-          {s.forked_from && <><dt>Forked from</dt><dd><Link to={"/sandboxes/" + seg(s.forked_from)}>{s.forked_from}</Link></dd></>}
+          {s.forked_from && <><dt>Forked from</dt><dd><Link to={"/sandboxes/" + seg(s.forked_from)}>{sandboxes.value.has(s.forked_from) ? nameOf(sandboxes.value.get(s.forked_from)!) : s.forked_from}</Link></dd></>}
         </dl>
         {Object.keys(s.metadata).length > 0 && <><h2>Labels</h2><dl>{Object.entries(s.metadata).map(([k, v]) => <><dt key={k}>{oneLine(k)}</dt><dd>{oneLine(v)}</dd></>)}</dl></>}
         {s.env_names.length > 0 && <><h2>Variables</h2><p>{s.env_names.map((n) => <><code key={n}>{oneLine(n)}</code> </>)}</p></>}

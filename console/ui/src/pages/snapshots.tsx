@@ -50,7 +50,7 @@ export function Snapshots(): JSX.Element {
         <pre>{"sandpit snapshot import " + (name.value.trim() ? "--name " + quote(name.value.trim()) + " " : "") + "FILE"}</pre>
       </details>}
       <p role="status" class="good">{told.value}</p>
-      {all.value?.length === 0 && <div class="empty"><p>There are no snapshots. A sandbox's part Time takes one, and so does the command line:</p><pre>sandpit snapshot create SANDBOX --name before</pre></div>}
+      {all.value?.length === 0 && <div class="empty"><p>There are no snapshots. A sandbox's part Snapshots takes one, and so does the command line:</p><pre>sandpit snapshot create SANDBOX --name before</pre></div>}
       {some.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="List of snapshots"><table class="list">
         <thead><tr><th>Snapshot</th><th>Sandbox</th><th>Image</th><th>Size</th><th>Taken</th><th>By</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{some.map((s) => (

@@ -10,7 +10,7 @@ import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
 import { Lines } from "../parts/textdiff";
 import { useEvery } from "../parts/again";
 import { go } from "../router";
-import { useComputed, useRef, useSignal } from "../vendor/core";
+import { useComputed, useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
 import type { Diff, Sandbox, SandboxList, Snapshot, SnapshotPage } from "../wire";
 import { called, familyOf, graphOf, Lanes, saying } from "./graph";
@@ -46,21 +46,27 @@ function useSnapshots(failed: Signal<unknown>): { all: Signal<Snapshot[] | null>
 
 export function TimeTravel(p: { of: Sandbox }): JSX.Element {
   const s = p.of, failed = useSignal<unknown>(null), name = useSignal(""), { all, more, again } = useSnapshots(failed), wide = useSignal(false), chosen = useSignal("now " + s.id), page = useSignal(0);
-  const from = useSignal(""), to = useSignal("now"), diff = useSignal<Diff | null>(null), between = useSignal(""), lines = useSignal(""), back = useSignal(false), backTo = useSignal<Snapshot | null>(null), losing = useSignal(false), downloads = useDownloads(), input = useRef<HTMLInputElement>(null);
+  const from = useSignal(""), to = useSignal("now"), diff = useSignal<Diff | null>(null), between = useSignal(""), lines = useSignal(""), back = useSignal(false), backTo = useSignal<Snapshot | null>(null), losing = useSignal(false), told = useSignal(""), first = useSignal(true), forking = useSignal<{ of: Snapshot; count: number } | null>(null), downloads = useDownloads(), input = useRef<HTMLInputElement>(null);
   const write = may("sandboxes:write"), path = "/sandboxes/" + s.id;
   const family = useComputed(() => (wide.value ? { snapshots: all.value ?? [], sandboxes: [...sandboxes.value.values()] } : familyOf(s.id, all.value ?? [], sandboxes.value)));
   const graph = useComputed(() => graphOf(family.value.snapshots, family.value.sandboxes));
   const points = new Map(graph.value.points.map((q) => [q.key, q])), point = points.get(chosen.value), one = point?.snapshot ?? null;
   const byId = new Map((all.value ?? []).map((o) => [o.id, o])), mine = family.value.snapshots, newest = mine.find((o) => o.sandbox_id === s.id) ?? mine[0];
-  const fork = (o: Snapshot, count: number) => async (): Promise<void> => {
-    const made = await call<SandboxList>(path + "/fork", { method: "POST", body: { from: o.id, count } });
-    for (const f of made.items) put(f);
-    if (count === 1 && made.items[0]) go("/sandboxes/" + seg(made.items[0].id));
+  const goBack = async (o: Snapshot): Promise<void> => {
+    told.value = "";
+    if (able && first.value) await call(path + "/snapshots", { method: "POST", body: {} });
+    put(await call<Sandbox>(path + "/rollback", { method: "POST", body: { to: o.id } }));
+    back.value = false;
+    chosen.value = "now " + s.id;
+    diff.value = null; // it compared what is no more
+    told.value = "Went back to " + called(o) + ".";
+    await again();
   };
   const where = (id: string): string => (id === "now" ? "now" : id === "base" ? "its image" : byId.has(id) ? called(byId.get(id)!) : id);
   const at = Math.min(page.value, Math.max(0, Math.ceil(mine.length / rows) - 1)), start = from.value || newest?.id || "base";
+  const able = s.status === "running" || s.status === "paused" || s.status === "stopped"; // to be kept as it is now
   return (
-    <section aria-label="Time">
+    <section aria-label="Snapshots">
       <div class="filters">
         {write && <form class="filters" onSubmit={(e) => e.preventDefault()}>
           <label>Name <input value={name.value} onInput={(e) => { name.value = e.currentTarget.value; }} placeholder="optional" /></label>
@@ -71,6 +77,7 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
         <label><input type="checkbox" checked={wide.value} onChange={(e) => { wide.value = e.currentTarget.checked; }} /> All sandboxes, not only what came of this one</label>
       </div>
       <Trouble error={failed.value} />
+      <p role="status" class="good">{told.value}</p>
       {downloads.shown}
       {all.value !== null && mine.length === 0 && <div class="empty"><p>There are no snapshots. One keeps all files as they are, so that they can be gone back to:</p><pre>{"sandpit snapshot create " + (s.key ?? s.id)}</pre></div>}
       {mine.length > 0 && <>
@@ -79,8 +86,8 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
         {point && <section class="chosen-point" aria-label="Chosen in the graph">
           <p role="status"><strong>{saying(point, points)}</strong>{point.sandbox && point.sandbox !== s.id && sandboxes.value.has(point.sandbox) && <> · <Link to={"/sandboxes/" + seg(point.sandbox)}>its sandbox</Link></>}</p>
           {one && <p class="faint small">{one.id} · {one.status}{one.auto ? " · automatic" : ""} · by {oneLine(one.created_by)} · {bytes(one.size_bytes)} · {oneLine(one.image)}{one.detail ? " · " + oneLine(one.detail) : ""}</p>}
-          {one && one.status === "ready" && <Deeds key={one.id} of={s} one={one} fork={(n) => fork(one, n)()} failed={failed}
-            back={() => { backTo.value = one; back.value = true; }} lose={() => { losing.value = true; }} save={() => downloads.get("/snapshots/" + one.id + "/archive", (one.name ?? one.id).replace(/[^A-Za-z0-9._-]+/g, "-") + ".tar.gz", false)}
+          {one && one.status === "ready" && <Deeds key={one.id} of={s} one={one} fork={(count) => { forking.value = { of: one, count }; }} failed={failed}
+            back={() => { backTo.value = one; first.value = true; back.value = true; }} lose={() => { losing.value = true; }} save={() => downloads.get("/snapshots/" + one.id + "/archive", (one.name ?? one.id).replace(/[^A-Za-z0-9._-]+/g, "-") + ".tar.gz", false)}
             from={() => { from.value = one.id; }} to={() => { to.value = one.id; }} />}
           {point.kind === "now" && point.sandbox === s.id && <div class="buttons"><button type="button" onClick={() => { to.value = "now"; }}>Compare to now</button></div>}
         </section>}
@@ -89,12 +96,12 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
           <thead><tr><th>Snapshot</th><th>Of</th><th>Taken</th><th>By</th><th>After</th><th>Size</th><th><span class="hidden">Actions</span></th></tr></thead>
           <tbody>{mine.slice(at * rows, (at + 1) * rows).map((o) => (
             <tr key={o.id} class={o.id === chosen.value ? "chosen" : ""}>
-              <td><button type="button" class="plain" aria-pressed={o.id === chosen.value} onClick={() => { chosen.value = o.id; }}>{called(o)}</button>{o.id === s.parent_snapshot && <span class="good small"> the disk is based on it</span>}{o.auto && <span class="faint small"> automatic</span>}{o.status !== "ready" && <span class="faint small"> {o.status}</span>}{o.detail && <div class="faint small">{oneLine(o.detail)}</div>}</td>
+              <td><button type="button" class="plain" aria-pressed={o.id === chosen.value} onClick={() => { chosen.value = o.id; }}>{called(o)}</button>{o.id === s.parent_snapshot && <span class="good small"> you are here</span>}{o.auto && <span class="faint small"> automatic</span>}{o.status !== "ready" && <span class="faint small"> {o.status}</span>}{o.detail && <div class="faint small">{oneLine(o.detail)}</div>}</td>
               <td>{o.sandbox_id === s.id ? "this sandbox" : o.sandbox_id === null ? "imported" : oneLine(sandboxes.value.get(o.sandbox_id)?.key ?? o.sandbox_id)}</td>
               <td><Time at={o.created_at} /></td><td>{oneLine(o.created_by)}</td>
               <td>{o.parent_snapshot ? oneLine(byId.get(o.parent_snapshot)?.name ?? o.parent_snapshot) : <span class="faint">the image</span>}</td>
               <td>{bytes(o.size_bytes)}</td>
-              <td>{write && o.status === "ready" && <span class="buttons"><button type="button" onClick={() => { backTo.value = o; back.value = true; }}>Go back…</button><Action failed={failed} do={fork(o, 1)} label={"Fork from " + called(o)}>Fork</Action></span>}</td>
+              <td>{write && o.status === "ready" && <span class="buttons"><button type="button" onClick={() => { backTo.value = o; first.value = true; back.value = true; }}>Go back…</button><button type="button" aria-label={"Fork from " + called(o)} onClick={() => { forking.value = { of: o, count: 1 }; }}>Fork…</button></span>}</td>
             </tr>
           ))}</tbody>
         </table>
@@ -119,30 +126,60 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
       </>}
       <Dialog title={"Go back to " + (backTo.value ? called(backTo.value) : "")} open={back}>
         <p>The files of this sandbox become what they were there. What was changed since then is lost, unless another snapshot has it; commands that run end.</p>
+        {able && <p><label><input type="checkbox" checked={first.value} onChange={(e) => { first.value = e.currentTarget.checked; }} /> Take a snapshot of now first</label></p>}
+        <Trouble error={failed.value} />
         <div class="buttons">
-          <Action class="danger" failed={failed} do={async () => { put(await call<Sandbox>(path + "/rollback", { method: "POST", body: { to: backTo.value!.id } })); back.value = false; chosen.value = "now " + s.id; await again(); }}>Go back</Action>
           <button type="button" onClick={() => { back.value = false; }}>Stay</button>
+          <Action class="danger" failed={failed} do={() => goBack(backTo.value!)}>Go back</Action>
         </div>
       </Dialog>
+      <Forking of={forking} path={path} failed={failed} />
       <Dialog title={"Delete the snapshot " + (one ? called(one) : "")} open={losing}>
-        <p>What it has can no longer be gone back to. What was made of it stays.</p>
+        <p>The files as they were {one && <Time at={one.created_at} />} are lost, and can no more be gone back to{one?.size_bytes ? "; " + bytes(one.size_bytes) + " become free" : ""}. Sandboxes and snapshots that were made of it stay.</p>
+        <Trouble error={failed.value} />
         <div class="buttons">
-          <Action class="danger" failed={failed} do={async () => { await call("/snapshots/" + one!.id, { method: "DELETE" }); losing.value = false; chosen.value = "now " + s.id; await again(); }}>Delete it</Action>
           <button type="button" onClick={() => { losing.value = false; }}>Keep it</button>
+          <Action class="danger" failed={failed} do={async () => { await call("/snapshots/" + one!.id, { method: "DELETE" }); losing.value = false; chosen.value = "now " + s.id; await again(); }}>Delete it</Action>
         </div>
       </Dialog>
     </section>
   );
 }
 
+// Forking asks how forks of a snapshot are to be called, and makes them.
+function Forking(p: { of: Signal<{ of: Snapshot; count: number } | null>; path: string; failed: Signal<unknown> }): JSX.Element {
+  const open = useSignal(false), key = useSignal(""), one = p.of.value;
+  useEffect(() => { key.value = ""; open.value = one !== null; }, [one]);
+  useEffect(() => { if (!open.value) p.of.value = null; }, [open.value]);
+  if (!one) return <Dialog title="" open={open}>{null}</Dialog>;
+  return (
+    <Dialog title={"Fork from " + called(one.of)} open={open}>
+      <form onSubmit={(e) => e.preventDefault()}>
+        <p>{one.count === 1 ? "A new sandbox with these files starts at once. This one goes on as it is." : one.count + " new sandboxes with these files start at once. This one goes on as it is."}</p>
+        {one.count === 1 && <Field label="Name" hint="Optional.">{(id, hint) => <input id={id} aria-describedby={hint} value={key.value} onInput={(e) => { key.value = e.currentTarget.value; }} />}</Field>}
+        <Trouble error={p.failed.value} />
+        <div class="buttons">
+          <Action class="primary" failed={p.failed} do={async () => {
+            const made = await call<SandboxList>(p.path + "/fork", { method: "POST", body: { from: one.of.id, count: one.count, ...(key.value.trim() && one.count === 1 ? { key: key.value.trim() } : {}) } });
+            for (const f of made.items) put(f);
+            open.value = false;
+            if (one.count === 1 && made.items[0]) go("/sandboxes/" + seg(made.items[0].id));
+          }}>{one.count === 1 ? "Fork and start it" : "Fork and start them"}</Action>
+          <button type="button" onClick={() => { open.value = false; }}>Leave it</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
 // Deeds are what can be done with a snapshot.
-function Deeds(p: { of: Sandbox; one: Snapshot; failed: Signal<unknown>; fork: (count: number) => Promise<void>; back: () => void; lose: () => void; save: () => Promise<void>; from: () => void; to: () => void }): JSX.Element {
+function Deeds(p: { of: Sandbox; one: Snapshot; failed: Signal<unknown>; fork: (count: number) => void; back: () => void; lose: () => void; save: () => Promise<void>; from: () => void; to: () => void }): JSX.Element {
   const count = useSignal(1), making = useSignal(false), key = useSignal(""), write = may("sandboxes:write");
   return (
     <div class="buttons">
       {write && <>
         <button type="button" onClick={p.back}>Go back to it…</button>
-        <span class="buttons"><Action failed={p.failed} do={() => p.fork(count.value)}>Fork</Action><label>copies <input type="number" min={1} max={100} size={4} value={count.value} onInput={(e) => { count.value = Math.max(1, Math.min(100, Number(e.currentTarget.value) || 1)); }} /></label></span>
+        <span class="buttons"><button type="button" onClick={() => p.fork(count.value)}>Fork…</button><label>copies <input type="number" min={1} max={100} size={4} value={count.value} onInput={(e) => { count.value = Math.max(1, Math.min(100, Number(e.currentTarget.value) || 1)); }} /></label></span>
         <button type="button" onClick={() => { key.value = ""; making.value = true; }}>Begin a sandbox with it…</button>
       </>}
       <button type="button" onClick={p.from}>Compare from here</button>

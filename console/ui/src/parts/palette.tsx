@@ -25,7 +25,7 @@ function choices(): Choice[] {
   const out: Choice[] = [];
   const [first, id] = at();
   if (first === "sandboxes" && id) {
-    for (const [part, name] of [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Time"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]] as const) {
+    for (const [part, name] of [["", "Overview"], ["terminal", "Terminal"], ["files", "Files"], ["processes", "Processes"], ["activity", "Activity"], ["time", "Snapshots"], ["network", "Network"], ["ports", "Ports"], ["runs", "Runs and artifacts"], ["settings", "Settings"]] as const) {
       out.push(to(name + " of this sandbox", "/sandboxes/" + encodeURIComponent(id) + (part && "/" + part)));
     }
   }
