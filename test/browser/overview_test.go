@@ -151,7 +151,7 @@ func TestWhatTheServerIsAtAndHowItIsSet(t *testing.T) {
 		one.chooses("Tools by MCP", "mcp-sandboxd")
 		one.presses("Make it")
 		one.until("it is shown", "document.querySelector('pre[aria-label=\"The token\"]')?.innerText.startsWith('spt_')")
-		one.presses("It is kept")
+		one.presses("I have copied it")
 		var all []struct {
 			Name, Project, Profile string
 			MCP                    string `json:"mcp_profile"`

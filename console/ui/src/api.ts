@@ -8,6 +8,9 @@ import { signal } from "./vendor/core";
 // who is signed in; null: nobody, undefined: it is not known yet.
 export const who = signal<Whoami | null | undefined>(undefined);
 
+// ended says that a session was there, and that the server no longer knows it.
+export const ended = signal(false);
+
 // Failure is an answer that refuses, or none at all.
 export class Failure extends Error {
   constructor(readonly status: number, readonly problem: Partial<Problem>) {
@@ -34,7 +37,10 @@ export async function raw(path: string, o: RequestInit = {}): Promise<Response> 
   }
   if (answer.ok) return answer;
   const problem = (await answer.json().catch(() => ({}))) as Partial<Problem>;
-  if (answer.status === 401 && !path.startsWith("/session")) who.value = null;
+  if (answer.status === 401 && path !== "/session") {
+    if (who.value) ended.value = true;
+    who.value = null;
+  }
   throw new Failure(answer.status, problem);
 }
 
@@ -78,6 +84,7 @@ export async function look(): Promise<void> {
 
 export async function signIn(by: { token: string } | { code: string }): Promise<void> {
   await call("/session", { method: "POST", body: by });
+  ended.value = false;
   await look();
 }
 

@@ -97,7 +97,7 @@ function Page(): JSX.Element {
 
 function App(): JSX.Element | null {
   if (who.value === undefined) return failed.value ? <main id="content"><Trouble error={failed.value} again={() => void begin()} /></main> : null;
-  if (who.value === null) return <SignIn />;
+  if (who.value === null) return <SignIn why={failed.value} />;
   return <><Header /><Palette /><Away /><main id="content" tabIndex={-1}><Trouble error={failed.value} /><Page /></main></>;
 }
 

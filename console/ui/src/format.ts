@@ -52,3 +52,17 @@ export function shown(text: string): string {
 
 // oneLine is shown for a place that has one line.
 export const oneLine = (text: string): string => shown(text.replace(/\r?\n/g, " ⏎ ").replace(/\t/g, " "));
+
+// browserOf is a short name of the browser, or the program, that calls itself so.
+export function browserOf(agent: string): string {
+  const named: [RegExp, string][] = [[/Edg\w*\/(\d+)/, "Edge"], [/OPR\/(\d+)/, "Opera"], [/Firefox\/(\d+)/, "Firefox"], [/Chrom\w*\/(\d+)/, "Chrome"], [/Version\/(\d+).*Safari/, "Safari"]];
+  const systems: [RegExp, string][] = [[/Android/, "Android"], [/iPhone|iPad/, "iOS"], [/Windows/, "Windows"], [/Mac OS X/, "macOS"], [/CrOS/, "ChromeOS"], [/Linux/, "Linux"]];
+  for (const [of, name] of named) {
+    const found = of.exec(agent);
+    if (!found) continue;
+    const on = systems.find(([s]) => s.test(agent))?.[1];
+    return name + " " + found[1] + (on ? " on " + on : "");
+  }
+  const first = agent.split(" ")[0]!;
+  return first.length > 40 ? first.slice(0, 39) + "…" : first || "not told";
+}

@@ -3,7 +3,9 @@
 
 // Who may use the server: tokens, which are shown once, and who is signed in.
 import { call, may, seg, who } from "../api";
-import { oneLine } from "../format";
+import { browserOf, oneLine } from "../format";
+import { Code } from "../parts/copy";
+import { Lose } from "../parts/list";
 import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
 import { Projects } from "./projects";
 import { useEffect, useSignal } from "../vendor/core";
@@ -17,7 +19,7 @@ const lives: [number, string][] = [[86400, "a day"], [30 * 86400, "30 days"], [3
 const profiles: [string, string][] = [["", "the server's own choice"], ["sandpit", "sandpit"], ["daytona", "daytona"], ["orkestr", "orkestr"], ["mcp-sandboxd", "mcp-sandboxd"]];
 
 export function Access(): JSX.Element {
-  const tokens = useSignal<Token[] | null>(null), sessions = useSignal<Session[]>([]), failed = useSignal<unknown>(null), making = useSignal(false), made = useSignal<CreatedToken | null>(null);
+  const tokens = useSignal<Token[] | null>(null), sessions = useSignal<Session[]>([]), failed = useSignal<unknown>(null), making = useSignal(false), made = useSignal<CreatedToken | null>(null), gone = useSignal<Token | null>(null);
   const name = useSignal(""), chosen = useSignal<string[]>(["sandboxes:read", "sandboxes:write"]), life = useSignal(30 * 86400), profile = useSignal(""), project = useSignal(""), wrong = useSignal<unknown>(null);
   const admin = may("admin");
   const read = async (): Promise<void> => {
@@ -43,7 +45,7 @@ export function Access(): JSX.Element {
         <tbody>{tokens.value.map((t) => (
           <tr key={t.id}>
             <td>{oneLine(t.name)}{t.id === own && <span class="good small"> yours</span>}</td><td>{t.project}</td><td>{t.scopes.join(", ")}</td><td>{t.mcp_profile ?? <span class="faint">the server's</span>}</td><td><Time at={t.last_used_at} /></td><td><Time at={t.expires_at} /></td>
-            <td><Action failed={failed} class="danger" label={"Revoke " + oneLine(t.name)} do={async () => { await call("/tokens/" + seg(t.id), { method: "DELETE" }); await read(); }}>Revoke</Action></td>
+            <td><button type="button" class="danger" aria-label={"Revoke " + oneLine(t.name)} onClick={() => { gone.value = t; }}>Revoke…</button></td>
           </tr>
         ))}</tbody>
       </table>}
@@ -53,16 +55,26 @@ export function Access(): JSX.Element {
         <thead><tr><th>By the token</th><th>From</th><th>Browser</th><th>Since</th><th>Last used</th><th>Ends</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{sessions.value.map((s) => (
           <tr key={s.id}>
-            <td>{oneLine(s.actor)}{s.current && <span class="good small"> this one</span>}</td><td>{s.address}</td><td class="clip">{oneLine(s.agent)}</td><td><Time at={s.created_at} /></td><td><Time at={s.last_used_at} /></td><td><Time at={s.expires_at} /></td>
+            <td>{oneLine(s.actor)}{s.current && <span class="good small"> this one</span>}</td><td>{s.address}</td><td title={oneLine(s.agent)}>{oneLine(browserOf(s.agent))}</td><td><Time at={s.created_at} /></td><td><Time at={s.last_used_at} /></td><td><Time at={s.expires_at} /></td>
             <td>{!s.current && <Action failed={failed} class="danger" label={"Sign out " + oneLine(s.actor)} do={async () => { await call("/sessions/" + s.id, { method: "DELETE" }); await read(); }}>Sign out</Action>}</td>
           </tr>
         ))}</tbody>
       </table>
+      <Lose of={gone} failed={failed} title={(t) => "Revoke " + oneLine(t.name)} verb="Revoke it" do={async (t) => { await call("/tokens/" + seg(t.id), { method: "DELETE" }); await read(); }}>{(t) => {
+        const open = sessions.value.filter((s) => s.token_id === t.id).length;
+        return (
+          <>
+            <p>Every program that has it is refused from now on{open > 0 && ", and " + (open === 1 ? "a browser is" : open + " browsers are") + " signed out"}. Sandboxes go on. It cannot be made good again.</p>
+            {t.id === own && <p><b>It is the one that you are signed in by: you are signed out, too.</b></p>}
+            <p>Used last: <Time at={t.last_used_at} />.</p>
+          </>
+        );
+      }}</Lose>
       <Dialog title={made.value ? "The token" : "Make a token"} open={making}>
         {made.value ? <>
           <p>This is shown once. Keep it where its user finds it:</p>
-          <pre aria-label="The token">{made.value.token}</pre>
-          <div class="buttons"><button type="button" onClick={() => { made.value = null; making.value = false; }}>It is kept</button></div>
+          <Code label="The token" text={made.value.token} />
+          <div class="buttons"><button type="button" onClick={() => { made.value = null; making.value = false; }}>I have copied it</button></div>
         </> : <form onSubmit={(e) => e.preventDefault()}>
           <Field label="Name" hint="Events and the audit log say it.">{(id, hint) => <input id={id} aria-describedby={hint} value={name.value} onInput={(e) => { name.value = e.currentTarget.value; }} />}</Field>
           <fieldset><legend>It may</legend>{scopes.map(([scope, says]) => <p key={scope}><label><input type="checkbox" checked={chosen.value.includes(scope)} onChange={(e) => { chosen.value = e.currentTarget.checked ? [...chosen.value, scope] : chosen.value.filter((x) => x !== scope); }} /> {says} <span class="faint small">{scope}</span></label></p>)}</fieldset>

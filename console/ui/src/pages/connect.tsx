@@ -3,7 +3,8 @@
 
 // How a program that speaks MCP is connected: its token, the line that installs it, and its first call.
 import { call, may, who } from "../api";
-import { ago, oneLine, shown } from "../format";
+import { ago, exact, oneLine, shown, span } from "../format";
+import { Code } from "../parts/copy";
 import { Action, Field, Link, now, Time, Trouble } from "../parts/parts";
 import { quote, Same, useList } from "../parts/list";
 import { go, query } from "../router";
@@ -13,6 +14,21 @@ import type { ClientSetup, ClientSetupList, CreatedToken, CreateToken, SeenClien
 
 const lives: [number, string][] = [[86400, "a day"], [7 * 86400, "a week"], [30 * 86400, "30 days"], [90 * 86400, "90 days"]];
 const rights: [string, string[]][] = [["use, make and delete sandboxes", ["sandboxes:read", "sandboxes:write"]], ["only look at sandboxes", ["sandboxes:read"]]];
+
+// sets says what the tools of a profile are.
+const sets: Record<string, string> = {
+  sandpit: "this server's own tools",
+  daytona: "the tools of Daytona's MCP server, for agents that know it",
+  "mcp-sandboxd": "the tools of mcp-sandboxd, for agents that know it",
+  orkestr: "the tools of orkestr's MCP server, for agents that know it",
+};
+
+// chosenLife is how long a token is good for, as it was chosen.
+function chosenLife(t: CreatedToken): string {
+  if (!t.expires_at) return "for ever";
+  const seconds = (Date.parse(t.expires_at) - Date.parse(t.created_at)) / 1000;
+  return lives.find(([n]) => Math.abs(n - seconds) < 60)?.[1] ?? span(seconds);
+}
 
 const called = (c: SeenClient): string => oneLine(c.title || c.name || "a client without a name") + (c.version ? " " + oneLine(c.version) : "");
 
@@ -50,7 +66,7 @@ export function Connect(): JSX.Element {
       </>}
       <h2>Who called since the server began</h2>
       <Trouble error={seen.failed.value} again={() => void seen.read()} />
-      {seen.all.value?.items.length === 0 && <div class="empty"><p>Nobody yet{may("admin") ? "" : " by your token"}. By the command line:</p><pre>sandpit mcp config claude-code --with-token --write</pre></div>}
+      {seen.all.value?.items.length === 0 && <div class="empty"><p>Nobody yet{may("admin") ? "" : " by your token"}. By the command line:</p><Code text="sandpit mcp config claude-code --with-token --write" /></div>}
       {(seen.all.value?.items.length ?? 0) > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="Clients that called"><table class="list">
         <thead><tr><th>Client</th><th>Token</th><th>Project</th><th>Tools</th><th>Last</th><th>Calls</th><th>Seen</th></tr></thead>
         <tbody>{seen.all.value!.items.map((c) => (
@@ -69,8 +85,8 @@ function NewToken(p: { client: ClientSetup; profiles: string[]; made: CreatedTok
   if (!may("admin")) return <p>The token that you are signed in by, {oneLine(who.value?.name ?? "")}, makes no others. Give the client one that an administrator made for it, or your own.</p>;
   if (p.made) return (
     <>
-      <p><b>{oneLine(p.made.name)}</b> may {p.made.scopes.map(oneLine).join(" and ")}, and ends <Time at={p.made.expires_at} never="never" />. This is shown once, until you leave this page:</p>
-      <pre aria-label="The token">{p.made.token}</pre>
+      <p><b>{oneLine(p.made.name)}</b> may {p.made.scopes.map(oneLine).join(" and ")}, and is good for {chosenLife(p.made)}{p.made.expires_at && <>, until <time dateTime={p.made.expires_at}>{exact(p.made.expires_at)}</time></>}. This is shown once, until you leave this page:</p>
+      <Code label="The token" text={p.made.token} />
       <div class="buttons"><button type="button" onClick={() => p.done(null)}>Make another</button> <Link to="/access">All tokens</Link></div>
     </>
   );
@@ -81,8 +97,9 @@ function NewToken(p: { client: ClientSetup; profiles: string[]; made: CreatedTok
         <Field label="Name" hint="Events and the audit log say it.">{(id, hint) => <input id={id} aria-describedby={hint} value={name.value} onInput={(e) => { name.value = e.currentTarget.value; }} />}</Field>
         <Field label="It may">{(id) => <select id={id} value={right.value} onChange={(e) => { right.value = Number(e.currentTarget.value); }}>{rights.map(([says], i) => <option key={says} value={i}>{says}</option>)}</select>}</Field>
         <Field label="It is good for">{(id) => <select id={id} value={life.value} onChange={(e) => { life.value = Number(e.currentTarget.value); }}>{lives.map(([n, says]) => <option key={n} value={n}>{says}</option>)}</select>}</Field>
-        <Field label="Tools" hint="A profile is another server's set of tools.">{(id, hint) => <select id={id} aria-describedby={hint} value={profile.value} onChange={(e) => { profile.value = e.currentTarget.value; }}><option value="">the server's</option>{p.profiles.map((one) => <option key={one} value={one}>{one}</option>)}</select>}</Field>
+        <Field label="Tools" hint="Another server's, only for an agent that knows that server.">{(id, hint) => <select id={id} aria-describedby={hint} value={profile.value} onChange={(e) => { profile.value = e.currentTarget.value; }}><option value="">as the server is set</option>{p.profiles.map((one) => <option key={one} value={one}>{one}</option>)}</select>}</Field>
       </div>
+      <ul class="faint small plainlist">{p.profiles.map((one) => <li key={one}><b>{one}</b>: {sets[one] ?? "the tools of another server, for agents that know it"}</li>)}</ul>
       <Same cli={"sandpit token create --name " + quote(body.name) + body.scopes!.map((s) => " --scope " + s).join("") + " --ttl " + life.value / 86400 + "d" + (profile.value ? " --mcp-profile " + profile.value : "")}
         rest="POST /v1/tokens" body={body} none="a token is a secret, and would stand in a model's context" />
       <Trouble error={wrong.value} />
@@ -99,12 +116,12 @@ function Install(p: { client: ClientSetup; setups: ClientSetupList; token: strin
   return (
     <>
       {(c.token === "variable" || c.token === "found" || p.written) && <p><label><input type="checkbox" checked={p.written} onChange={(e) => p.write(e.currentTarget.checked)} /> Have the token itself in the file, in place of {c.token === "found" ? "the one that it finds by itself" : p.setups.token_variable}</label></p>}
-      {c.token === "variable" && <><p>Where the client is started, its environment has the token:</p><pre>{"export " + p.setups.token_variable + "=" + token}</pre></>}
+      {c.token === "variable" && <><p>Where the client is started, its environment has the token:</p><Code text={"export " + p.setups.token_variable + "=" + token} /></>}
       {c.token === "found" && !p.written && <p>What it starts finds a server on the same machine, and that server's own token, which may do everything. Tick the box for it to use the one that you made.</p>}
-      {c.command && <><p>This line adds the server:</p><pre>{c.command}</pre></>}
+      {c.command && <><p>This line adds the server:</p><Code text={c.command} /></>}
       {link && <p><a class="add" href={link}>Add to {c.title}</a>{c.token === "asked" ? ", and give it the token when it asks" : ""}</p>}
       <p>{c.command || link ? "Or " : ""}{c.language}{c.file ? <>, in <code>{c.file}</code></> : ""}:</p>
-      <pre aria-label={"What the file of " + c.title + " has"}>{shown(snippet)}</pre>
+      <Code label={"What the file of " + c.title + " has"} text={shown(snippet)} />
       {c.note && <p class="faint">{c.note}</p>}
     </>
   );

@@ -4,6 +4,7 @@
 // What listens in a sandbox, and the links to it.
 import { call, may, seg } from "../api";
 import { exact, oneLine } from "../format";
+import { Code } from "../parts/copy";
 import { Action, Time, Trouble } from "../parts/parts";
 import { useActivity } from "../parts/again";
 import { useSignal } from "../vendor/core";
@@ -37,7 +38,7 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
         {up && <button type="button" onClick={() => void read()}>Look again</button>}
         {write && (ports.value ?? []).length > 0 && <label>New links are good for <select value={life.value} onChange={(e) => { life.value = Number(e.currentTarget.value); }}>{lives.map(([n, name]) => <option key={n} value={n}>{name}</option>)}</select></label>}
       </div>
-      {ports.value?.length === 0 && <div class="empty"><p>{up ? "Nothing listens. A program that serves is listed here as soon as it does:" : "It does not run, so that nothing listens."}</p>{up && <pre>{"sandpit exec --detach " + (s.key ?? s.id) + " -- python3 -m http.server 8000"}</pre>}</div>}
+      {ports.value?.length === 0 && <div class="empty"><p>{up ? "Nothing listens. A program that serves is listed here as soon as it does:" : "It does not run, so that nothing listens."}</p>{up && <Code text={"sandpit exec --detach " + (s.key ?? s.id) + " -- python3 -m http.server 8000"} />}</div>}
       {ports.value !== null && ports.value.length > 0 && <>
         <table class="list">
           <thead><tr><th>Port</th><th>Address</th><th>Program</th><th>User</th><th><span class="hidden">Actions</span></th></tr></thead>

@@ -4,6 +4,7 @@
 // Runs of a sandbox, what they printed and the files that they left; contexts of code and shells.
 import { call, Failure, may, seg } from "../api";
 import { bytes, millis, oneLine, shown } from "../format";
+import { Code } from "../parts/copy";
 import { Action, Field, Time, Trouble } from "../parts/parts";
 import { quote, Same, useList } from "../parts/list";
 import { useActivity } from "../parts/again";
@@ -22,7 +23,7 @@ export function Runs(p: { of: Sandbox }): JSX.Element {
     <section aria-label="Runs and artifacts">
       {may("sandboxes:write") && <Start of={s} done={(r) => { show(r.run_id); void list.read(); }} />}
       <Trouble error={list.failed.value} again={() => void list.read()} />
-      {list.all.value?.items.length === 0 && <div class="empty"><p>There are no runs. One is a batch of commands whose output and files stay, whoever goes away:</p><pre>{"sandpit runs start " + quote(s.key ?? s.id) + " 'echo hello > /artifacts/hello.txt'"}</pre></div>}
+      {list.all.value?.items.length === 0 && <div class="empty"><p>There are no runs. One is a batch of commands whose output and files stay, whoever goes away:</p><Code text={"sandpit runs start " + quote(s.key ?? s.id) + " 'echo hello > /artifacts/hello.txt'"} /></div>}
       {(list.all.value?.items.length ?? 0) > 0 && <table class="list">
         <thead><tr><th>Run</th><th>State</th><th>Begun</th><th>Took</th><th>Artifacts</th></tr></thead>
         <tbody>{list.all.value!.items.map((r) => (
@@ -155,7 +156,7 @@ function Contexts(p: { of: Sandbox }): JSX.Element {
       <h2>Contexts of code, and shells</h2>
       <Trouble error={failed.value} />
       {!up && <p class="faint">It is {s.status}: what they knew ended with it.</p>}
-      {up && read0.value && contexts.value.length + shells.value.length === 0 && <div class="empty"><p>There are none. One keeps variables from call to call:</p><pre>{"sandpit code " + quote(s.key ?? s.id) + " -c 'x = 1'"}</pre></div>}
+      {up && read0.value && contexts.value.length + shells.value.length === 0 && <div class="empty"><p>There are none. One keeps variables from call to call:</p><Code text={"sandpit code " + quote(s.key ?? s.id) + " -c 'x = 1'"} /></div>}
       {up && contexts.value.length + shells.value.length > 0 && <table class="list">
         <thead><tr><th>Context</th><th>Language</th><th>State</th><th>User</th><th>Calls</th><th>Since</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>

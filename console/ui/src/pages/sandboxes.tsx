@@ -5,6 +5,7 @@
 import { call, may, seg } from "../api";
 import { bytes, megabytes, oneLine } from "../format";
 import { known, newest } from "../live";
+import { Code } from "../parts/copy";
 import { Action, Dialog, Link, State, Time, Trouble } from "../parts/parts";
 import { useEvery } from "../parts/again";
 import { computed, signal, useEffect, useRef, useSignal } from "../vendor/core";
@@ -123,7 +124,7 @@ export function Sandboxes(): JSX.Element {
         <button type="button" onClick={() => { chosen.value = new Set(); }}>Choose none</button>
       </div>}
       <Trouble error={failed.value} />
-      {known.value && newest.value.length === 0 && <div class="empty"><p>There are no sandboxes yet. Make one here, or by the command line:</p><pre>sandpit run -- echo hello</pre></div>}
+      {known.value && newest.value.length === 0 && <div class="empty"><p>There are no sandboxes yet. Make one here, or by the command line:</p><Code text="sandpit run -- echo hello" /></div>}
       {known.value && newest.value.length > 0 && all.length === 0 && <p class="empty">None of the {newest.value.length} is so. <button type="button" onClick={() => { words.value = state.value = image.value = label.value = ""; }}>Show all</button></p>}
       {all.length > 0 && <div ref={list} class="rows" role="table" aria-label="Sandboxes" aria-rowcount={all.length + 1}>
         <div role="row" class="row head">

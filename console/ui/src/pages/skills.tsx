@@ -5,6 +5,7 @@
 import { call, may, save, seg } from "../api";
 import { bytes, oneLine, shown } from "../format";
 import { newest } from "../live";
+import { Code } from "../parts/copy";
 import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
 import { Lose, quote, Same, useList } from "../parts/list";
 import { Send } from "../parts/send";
@@ -27,7 +28,7 @@ export function Skills(): JSX.Element {
       {write && <Send label="Upload a skill: a .zip, a .skill or a SKILL.md" accept=".zip,.skill,.md" kind="application/octet-stream" path={() => "/skills/upload"} done={(k) => kept(k as Skill)} />}
       <p role="status" class="good">{told.value}</p>
       <Trouble error={failed.value ?? list.failed.value} again={() => { failed.value = null; void list.read(); }} />
-      {all?.length === 0 && <div class="empty"><p>The project keeps no skills. Upload one here, or by the command line:</p><pre>sandpit skill upload ./data-analyzer</pre></div>}
+      {all?.length === 0 && <div class="empty"><p>The project keeps no skills. Upload one here, or by the command line:</p><Code text="sandpit skill upload ./data-analyzer" /></div>}
       {all !== null && all.length > 0 && <>
         <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}>
           <label>Search <input type="search" value={words.value} placeholder="name, description or tag" onInput={(e) => { words.value = e.currentTarget.value; }} /></label>

@@ -6,6 +6,7 @@ import { call, Failure, may, save, seg } from "../api";
 import { bytes, oneLine } from "../format";
 import { sandboxes } from "../live";
 import { useEvery } from "../parts/again";
+import { Code } from "../parts/copy";
 import { Action, Link, Time, Trouble } from "../parts/parts";
 import { Lose, quote, readPages } from "../parts/list";
 import { Send } from "../parts/send";
@@ -47,10 +48,10 @@ export function Snapshots(): JSX.Element {
         <p>A file that an export wrote, here or on another server. It becomes a snapshot of the project, of no sandbox.</p>
         <label>Name <input value={name.value} placeholder="as the file has it" onInput={(e) => { name.value = e.currentTarget.value; }} /></label>
         <Send label="Choose the file" accept=".gz,.tgz,application/gzip" kind="application/gzip" path={() => "/snapshots/import" + (name.value.trim() ? "?name=" + seg(name.value.trim()) : "")} done={(s) => { told.value = called(s as Snapshot) + " is imported."; name.value = ""; void read(); }} />
-        <pre>{"sandpit snapshot import " + (name.value.trim() ? "--name " + quote(name.value.trim()) + " " : "") + "FILE"}</pre>
+        <Code text={"sandpit snapshot import " + (name.value.trim() ? "--name " + quote(name.value.trim()) + " " : "") + "FILE"} />
       </details>}
       <p role="status" class="good">{told.value}</p>
-      {all.value?.length === 0 && <div class="empty"><p>There are no snapshots. A sandbox's part Snapshots takes one, and so does the command line:</p><pre>sandpit snapshot create SANDBOX --name before</pre></div>}
+      {all.value?.length === 0 && <div class="empty"><p>There are no snapshots. A sandbox's part Snapshots takes one, and so does the command line:</p><Code text="sandpit snapshot create SANDBOX --name before" /></div>}
       {some.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="List of snapshots"><table class="list">
         <thead><tr><th>Snapshot</th><th>Sandbox</th><th>Image</th><th>Size</th><th>Taken</th><th>By</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{some.map((s) => (

@@ -4,6 +4,7 @@
 // Templates: images and disks with defaults for the sandboxes that are made of them.
 import { call, may, seg } from "../api";
 import { megabytes, oneLine, shown } from "../format";
+import { Code } from "../parts/copy";
 import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
 import { Lose, quote, Same, useList } from "../parts/list";
 import { go, query } from "../router";
@@ -24,7 +25,7 @@ export function Templates(): JSX.Element {
       <div class="title"><h1>Templates</h1>{write && <button type="button" class="primary" onClick={() => { making.value = true; }}>Create a template</button>}</div>
       <p class="faint">A template is an image or a disk with limits, variables, a network, a command that runs from each start on, and what says that it is ready. A version never changes.</p>
       <Trouble error={failed.value ?? list.failed.value} again={() => { failed.value = null; void list.read(); }} />
-      {all?.length === 0 && <div class="empty"><p>There are no templates. Create one here, or by the command line:</p><pre>sandpit template create web --image python --start 'python3 -m http.server 8000' --ready-port 8000</pre></div>}
+      {all?.length === 0 && <div class="empty"><p>There are no templates. Create one here, or by the command line:</p><Code text="sandpit template create web --image python --start 'python3 -m http.server 8000' --ready-port 8000" /></div>}
       {all !== null && all.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="List of templates"><table class="list">
         <thead><tr><th>Template</th><th>State</th><th>Made of</th><th>Starts</th><th>Created</th><th>By</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{all.map((t) => (

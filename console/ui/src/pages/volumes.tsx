@@ -5,6 +5,7 @@
 import { call, may, seg } from "../api";
 import { bytes, megabytes, oneLine } from "../format";
 import { sandboxes } from "../live";
+import { Code } from "../parts/copy";
 import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
 import { Lose, quote, Same, useList } from "../parts/list";
 import { useEffect, useSignal } from "../vendor/core";
@@ -21,7 +22,7 @@ export function Volumes(): JSX.Element {
       <div class="title"><h1>Volumes</h1>{write && <button type="button" class="primary" onClick={() => { wrong.value = null; making.value = true; }}>Create a volume</button>}</div>
       <p class="faint">A volume is a directory with a name that outlives sandboxes, and that several may mount at once.</p>
       <Trouble error={failed.value ?? list.failed.value} again={() => { failed.value = null; void list.read(); }} />
-      {all?.length === 0 && <div class="empty"><p>There are no volumes. Create one here, or by the command line:</p><pre>{"sandpit volume create data --size 10G\nsandpit create --volume data:/mnt/data"}</pre></div>}
+      {all?.length === 0 && <div class="empty"><p>There are no volumes. Create one here, or by the command line:</p><Code text={"sandpit volume create data --size 10G\nsandpit create --volume data:/mnt/data"} /></div>}
       {all !== null && all.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="List of volumes"><table class="list">
         <thead><tr><th>Volume</th><th>Holds</th><th>Used by</th><th>Created</th><th>By</th><th>Runtime</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{all.map((v) => (

@@ -4,6 +4,7 @@
 // Lists that are read again and again, and what stands beside a form or a deletion.
 import { call, Failure } from "../api";
 import { useEvery } from "./again";
+import { Code } from "./copy";
 import { Action, Dialog } from "./parts";
 import { useEffect, useSignal } from "../vendor/core";
 import type { ComponentChildren, JSX, Signal } from "../vendor/core";
@@ -45,9 +46,9 @@ export function Same(p: { cli: string; rest: string; body?: unknown; tool?: stri
   return (
     <details>
       <summary>The same by the command line, REST and MCP</summary>
-      <pre>{p.cli}</pre>
-      <pre>{p.rest + (p.body === undefined ? "" : "\n" + JSON.stringify(p.body, null, 2))}</pre>
-      {p.tool ? <pre>{p.tool + " " + JSON.stringify(p.args ?? p.body ?? {})}</pre> : <p class="faint small">By MCP: {p.none}</p>}
+      <Code text={p.cli} />
+      <Code text={p.rest + (p.body === undefined ? "" : "\n" + JSON.stringify(p.body, null, 2))} />
+      {p.tool ? <Code text={p.tool + " " + JSON.stringify(p.args ?? p.body ?? {})} /> : <p class="faint small">By MCP: {p.none}</p>}
     </details>
   );
 }
