@@ -408,6 +408,7 @@ func TestTheConsole(t *testing.T) {
 		two.presses("shop")
 		two.presses("Processes")
 		two.until("the counter is listed", "[...document.querySelectorAll('table.list button')].some(b => b.innerText.includes('count-') && (b.click(), true))")
+		two.until("what uses most is shown", "document.querySelector('section[aria-label=\"What uses most now\"] tbody tr')")
 		two.until("it counts", "/count-[0-9]+-/.test(document.querySelector('.log')?.textContent ?? '')")
 		s.kill(t)
 		one.reads("The server has not answered for")

@@ -6,6 +6,7 @@ import { call, may, save, seg } from "../api";
 import { Painter } from "../ansi";
 import { bytes, exact, millis, oneLine } from "../format";
 import { Action, Time, Trouble } from "../parts/parts";
+import { Top } from "../parts/top";
 import { useActivity, whileSeen } from "../parts/again";
 import { Output } from "../parts/output";
 import { go, query } from "../router";
@@ -35,7 +36,7 @@ export function Processes(p: { of: Sandbox }): JSX.Element {
   };
   useActivity(s.id, read, [up]);
   const show = (id: string | null): void => go("/sandboxes/" + seg(s.id) + "/processes" + (id ? "?process=" + seg(id) : ""), true);
-  return (
+  return <>
     <div class="split">
       <section aria-label="Processes">
         <Trouble error={failed.value} again={() => void read()} />
@@ -54,7 +55,8 @@ export function Processes(p: { of: Sandbox }): JSX.Element {
       </section>
       {open && <Follow key={open} of={s} process={open} />}
     </div>
-  );
+    <Top of={s} />
+  </>;
 }
 
 // Follow shows the output of one process, from its beginning, as it comes; after a lost connection it goes on where it was.
