@@ -183,6 +183,19 @@ func TestTheConsole(t *testing.T) {
 		one.until("it runs", "document.querySelector('.title .state.running')")
 		one.picture("overview")
 	})
+	t.Run("WhatRunsIsOnTheOverview", func(t *testing.T) {
+		one.t = t
+		s.do(t, "exec", "--detach", "--name", "sleeper", "shop", "--", "sh", "-c", "echo begun; sleep 1000")
+		one.until("its name is there", "document.querySelector('section[aria-label=\"What runs\"] a')?.innerText === 'sleeper'")
+		one.until("the sandbox was used just now, without a reload", "Date.parse([...document.querySelectorAll('dt')].find(d => d.innerText === 'Last used').nextElementSibling.querySelector('time').dateTime) >= Date.parse(%q)", s.lastUsed(t, "shop"))
+		one.turns("activity")
+		one.until("no output is told of that is not counted yet", "[...document.querySelectorAll('.events a')].some(a => a.innerText === 'output so far' && (a.click(), true))")
+		one.until("its output is above the list, and its time counts", "document.querySelector('.output + section table') && document.querySelector('.log')?.innerText.includes('begun') && / [1-9][0-9]* s/.test(document.querySelector('.output .faint')?.innerText)")
+		one.picture("process")
+		one.presses("Kill")
+		one.until("the list has its end", "document.querySelector('table.list tr.chosen')?.innerText.includes('SIGKILL')")
+		await[bool](t, one.tab, "document.querySelector('.tabs a').click() === undefined")
+	})
 	t.Run("WhatAnAgentDoesIsSeen", func(t *testing.T) {
 		one.t = t
 		s.do(t, "exec", "shop", "--", "sh", "-c", "echo '<b>made</b> by an \x1b[31magent\x1b[0m'; echo oops >&2; echo x > made.txt")
@@ -212,6 +225,9 @@ func TestTheConsole(t *testing.T) {
 			t.Fatal(err)
 		}
 		one.until("it is joined again after a reload", "document.querySelector('.xterm-rows')?.innerText.includes('typed-42')")
+		one.turns("activity")
+		one.turns("terminal")
+		one.until("it is shown again", "document.querySelector('.xterm-rows')?.innerText.includes('typed-42')")
 	})
 	t.Run("FilesAreUploadedLookedAtAndDeleted", func(t *testing.T) {
 		one.t = t

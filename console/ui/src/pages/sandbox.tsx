@@ -11,7 +11,7 @@ import { Plots } from "../parts/plots";
 import { go } from "../router";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
-import type { Sandbox, SandboxStats } from "../wire";
+import type { Event, EventPage, Sandbox, SandboxStats } from "../wire";
 import { Activity } from "./activity";
 import { Later } from "../parts/later";
 import { Files } from "./files";
@@ -101,17 +101,22 @@ function Clock(p: { name: string; at: number | null; says: string }): JSX.Elemen
 }
 
 function Overview(p: { of: Sandbox }): JSX.Element {
-  const s = p.of, stats = useSignal<SandboxStats | null>(null), failed = useSignal<unknown>(null);
+  const s = p.of, stats = useSignal<SandboxStats | null>(null), failed = useSignal<unknown>(null), runs = useSignal<Event[]>([]);
   useEvery(2000, async () => {
     try {
-      stats.value = await call<SandboxStats>("/sandboxes/" + s.id + "/stats");
+      // No use of the sandbox: when it was used last is told of by no event, and its activity has what runs.
+      const [used, record, happened] = await Promise.all([call<SandboxStats>("/sandboxes/" + s.id + "/stats"), call<Sandbox>("/sandboxes/" + s.id), call<EventPage>("/sandboxes/" + s.id + "/activity?type=exec&limit=200")]);
+      stats.value = used;
+      runs.value = happened.items.filter((e) => e.status === "running");
+      const shown = sandboxes.peek().get(s.id);
+      if (shown && shown.updated_at <= record.updated_at) put(record);
       failed.value = null;
     } catch (e) {
       if (!(e instanceof Failure && e.status === 0)) failed.value = e;
     }
   }, [s.id]);
   const u = stats.value?.now ?? null, last = s.last_activity_at ? Date.parse(s.last_activity_at) : null;
-  const running = s.status === "running";
+  const running = s.status === "running", up = running || s.status === "paused", to = "/sandboxes/" + seg(s.id);
   return (
     <><div class="columns">
       <section aria-label="Use">
@@ -121,6 +126,10 @@ function Overview(p: { of: Sandbox }): JSX.Element {
         <Meter name="Memory" used={u?.memory_bytes ?? null} of={s.memory_mb * 1048576} text={bytes(u?.memory_bytes) + " of " + megabytes(s.memory_mb)} />
         <Meter name="Disk" used={u?.disk_bytes ?? null} of={s.disk_mb * 1048576} text={bytes(u?.disk_bytes) + " of " + megabytes(s.disk_mb)} />
         <Meter name="Processes" used={u?.tasks ?? null} of={s.pids} text={(u?.tasks ?? "–") + " of " + s.pids} />
+      </section>
+      <section aria-label="What runs">
+        <h2>What runs now</h2>
+        {up && runs.value.length > 0 ? <ul class="files">{runs.value.map((e) => <li key={e.seq}><Link to={to + "/processes?process=" + seg(e.process_id ?? "")}><code>{oneLine(e.name ?? e.command ?? e.process_id ?? "")}</code></Link> <span class="faint">{span(Math.max(0, (now.value - Date.parse(e.at)) / 1000))}</span></li>)}</ul> : <p class="faint">No command.</p>}
       </section>
       <section aria-label="Clocks">
         <h2>Clocks</h2>
@@ -141,7 +150,7 @@ function Overview(p: { of: Sandbox }): JSX.Element {
           <dt>Network</dt><dd>{s.network}</dd>
           <dt>User</dt><dd>{oneLine(s.user)}{s.sudo ? ", with sudo" : ""}</dd>
           <dt>Directory</dt><dd><code>{oneLine(s.workspace_path)}</code></dd>
-          <dt>Commands</dt><dd>{s.exec_count}</dd>
+          <dt>Commands</dt><dd><Link to={to + "/activity"}>{s.exec_count}</Link></dd>
           {s.forked_from && <><dt>Forked from</dt><dd><Link to={"/sandboxes/" + seg(s.forked_from)}>{sandboxes.value.has(s.forked_from) ? nameOf(sandboxes.value.get(s.forked_from)!) : s.forked_from}</Link></dd></>}
         </dl>
         {Object.keys(s.metadata).length > 0 && <><h2>Labels</h2><dl>{Object.entries(s.metadata).map(([k, v]) => <><dt key={k}>{oneLine(k)}</dt><dd>{oneLine(v)}</dd></>)}</dl></>}

@@ -11,6 +11,9 @@ import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { Process, ProcessList, Sandbox, TerminalControl } from "../wire";
 
+// last is which terminal of a sandbox was looked at.
+const last = new Map<string, string>();
+
 export function Terminals(p: { of: Sandbox }): JSX.Element {
   const s = p.of, list = useSignal<Process[]>([]), read = useSignal(false), failed = useSignal<unknown>(null);
   const open = query.value.get("terminal");
@@ -24,6 +27,11 @@ export function Terminals(p: { of: Sandbox }): JSX.Element {
     }
   };
   useActivity(s.id, load, [s.status]);
+  // One that is open is shown again: the last that was looked at here, else the newest.
+  useEffect(() => {
+    if (open) last.set(s.id, open);
+    else if (read.value && list.value.length > 0 && may("sandboxes:write")) show((list.value.find((one) => one.process_id === last.get(s.id)) ?? list.value.at(-1)!).process_id);
+  }, [s.id, open, read.value, list.value]);
   const show = (id: string): void => go("/sandboxes/" + seg(s.id) + "/terminal?terminal=" + seg(id), true);
   const write = may("sandboxes:write");
   const begin = async (user?: string): Promise<void> => {

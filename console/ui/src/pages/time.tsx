@@ -70,7 +70,7 @@ export function TimeTravel(p: { of: Sandbox }): JSX.Element {
       <div class="filters">
         {write && <form class="filters" onSubmit={(e) => e.preventDefault()}>
           <label>Name <input value={name.value} onInput={(e) => { name.value = e.currentTarget.value; }} placeholder="optional" /></label>
-          <Action class="primary" failed={failed} do={async () => { await call(path + "/snapshots", { method: "POST", body: name.value ? { name: name.value } : {} }); name.value = ""; await again(); }}>Take a snapshot</Action>
+          <Action class="primary" failed={failed} do={async () => { await call(path + "/snapshots", { method: "POST", body: name.value ? { name: name.value } : {} }); name.value = ""; put(await call<Sandbox>(path)); await again(); }}>Take a snapshot</Action>
           <input ref={input} type="file" accept=".gz,.tgz" hidden onChange={(e) => { const f = e.currentTarget.files?.[0]; e.currentTarget.value = ""; if (f) raw("/snapshots/import" + (name.value ? "?name=" + seg(name.value) : ""), { method: "POST", headers: { "Content-Type": "application/gzip" }, body: f }).then(again, (error: unknown) => { failed.value = error; }); }} />
           <button type="button" onClick={() => input.current?.click()}>Import…</button>
         </form>}
