@@ -343,6 +343,7 @@ func TestTheConsole(t *testing.T) {
 		one.presses("Sandboxes")
 		one.presses("Access")
 		one.until("the browser has a short name, and its own too", "[...document.querySelectorAll('td[title]')].some(c => /^Chrome [0-9]+ on Linux$/.test(c.innerText) && c.title.includes('Mozilla'))")
+		one.until("a row's text and its button are in line", "(r => Math.abs(r(document.querySelector('table.list td').firstChild) - r(document.querySelector('table.list td button').firstChild)) < 1.5)(n => { const g = document.createRange(); g.selectNode(n); return g.getBoundingClientRect().bottom })")
 		one.clicks("Revoke reader")
 		one.reads("Every program that has it is refused from now on, and a browser is signed out.")
 		one.picture("access-revoke")

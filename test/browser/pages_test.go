@@ -387,7 +387,29 @@ func TestThePagesOfAProject(t *testing.T) {
 		if got := s.do(t, "inspect", "by-mcp", "-o", "json"); !strings.Contains(got, `"memory_mb": 256`) {
 			t.Errorf("by the call that the form shows: %s", got)
 		}
-		one.presses("Leave")
+		one.until("the defaults are said", "(l => ['Memory in MiB', 'Processors'].every(n => Number(l.find(e => e.innerText === n).control.placeholder) > 0))([...document.querySelectorAll('dialog label')])")
+		one.fills("Name", "by-form")
+		one.fills("Memory in MiB", "1")
+		one.presses("Create")
+		one.until("what is wrong is in sight", "(r => r && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector('dialog .trouble')?.getBoundingClientRect())")
+		one.take() // the browser tells of the 422
+		one.fills("Memory in MiB", "256")
+		one.chooses("Image", "…")
+		one.fills("Its name", "python-3.12")
+		one.reads("python-3.12 is python here")
+		one.chooses("Network", "restricted")
+		one.until("a name for hosts is chosen", "(b => b && (b.checked || (b.click(), false)))([...document.querySelectorAll('dialog .choice')].find(l => l.innerText.trim() === 'node')?.querySelector('input'))")
+		one.fills("And these hosts", "*.example.org 192.0.2.0/24")
+		one.reads("--network restricted --allow node --allow-domain '*.example.org' --allow-cidr 192.0.2.0/24")
+		one.picture("create")
+		one.presses("Create")
+		one.reads("\"python-3.12\" names python 3.12")
+		one.picture("create-note")
+		one.presses("Open it")
+		one.until("it runs", "document.querySelector('.title .state.running')")
+		if got := s.do(t, "inspect", "by-form", "-o", "json"); !strings.Contains(got, `"*.example.org"`) || !strings.Contains(got, `"192.0.2.0/24"`) || !strings.Contains(got, `"node"`) {
+			t.Errorf("the server has %s", got)
+		}
 	})
 	t.Run("AnImageIsLookedAt", func(t *testing.T) {
 		one.t = t

@@ -6,6 +6,8 @@ import { call, Failure, may, seg } from "../api";
 import { bytes, oneLine, shown } from "../format";
 import { sandboxes } from "../live";
 import { Action, Dialog, Field, Link, Time, Trouble } from "../parts/parts";
+import { Code } from "../parts/copy";
+import { Send } from "../parts/send";
 import { Lose, quote, Same, useList } from "../parts/list";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
@@ -14,26 +16,36 @@ import type { Image, ImageDetails, ImageList } from "../wire";
 
 const build = (name: string, anew: boolean): Promise<unknown> => call("/images/" + seg(name) + "/build?wait_seconds=0", { method: "POST", body: anew ? { rebuild: true } : {} });
 
+// pulled reports whether an image is of a registry: names of the catalogue are none of a registry.
+const pulled = (i: Image): boolean => /[/:]/.test(i.name);
+
 export function Images(): JSX.Element {
-  const list = useList<ImageList>("/images", 2000), failed = useSignal<unknown>(null), pulling = useSignal(false), gone = useSignal<Image | null>(null);
+  const list = useList<ImageList>("/images", 2000), failed = useSignal<unknown>(null), pulling = useSignal(false), bringing = useSignal(false), brought = useSignal(""), gone = useSignal<Image | null>(null);
   useEffect(() => { document.title = "Images · sandpit"; }, []);
   const admin = may("admin"), server = may("server:admin"), all = list.all.value?.items ?? null, open = query.value.get("image");
   const show = (name: string | null): void => go("/images" + (name === null ? "" : "?image=" + seg(name)), true);
   const total = (all ?? []).reduce((n, i) => n + (i.status === "ready" ? i.size_bytes : 0), 0);
   return (
     <section>
-      <div class="title"><h1>Images</h1>{admin && <button type="button" class="primary" onClick={() => { pulling.value = true; }}>Pull an image</button>}</div>
+      <div class="title"><h1>Images</h1>{admin && <span class="buttons"><button type="button" onClick={() => { bringing.value = !bringing.value; }} aria-expanded={bringing.value}>Import an archive</button> <button type="button" class="primary" onClick={() => { pulling.value = true; }}>Pull an image</button></span>}</div>
       <Trouble error={failed.value ?? list.failed.value} again={() => { failed.value = null; void list.read(); }} />
+      {admin && bringing.value && <section aria-label="Import an archive">
+        <p class="faint">What <code>docker save</code> wrote, or a tar of an OCI layout, compressed or not. By the command line:</p>
+        <Code text="sandpit image import FILE" />
+        <Send label="Choose an archive" accept=".tar,.gz,.tgz,.zst" kind="application/x-tar" path={() => "/images/import"} done={() => { brought.value = "It is imported."; void list.read(); }} />
+        <p role="status" class="good">{brought.value}</p>
+      </section>}
       {all !== null && <p class="faint" role="status">{all.filter((i) => i.status === "ready").length} of {all.length} are on this server, {bytes(total)}</p>}
-      {all !== null && <div class="scroll" tabIndex={0} role="region" aria-label="List of images"><table class="list">
+      {all !== null && <div class="scroll" tabIndex={0} role="region" aria-label="List of images"><table class="list images">
         <thead><tr><th>Image</th><th>State</th><th>Size</th><th>Sandboxes</th><th>Built</th><th><span class="hidden">Actions</span></th></tr></thead>
         <tbody>{all.map((i) => (
           <tr key={i.name} class={i.name === open ? "chosen" : ""}>
             <td><button type="button" class="plain" aria-expanded={i.name === open} onClick={() => show(i.name === open ? null : i.name)}><b>{oneLine(i.name)}</b></button>{i.default && <span class="good small"> the default</span>}{!i.allowed && <span class="faint small"> not for new sandboxes</span>}{i.description && <div class="faint small">{oneLine(i.description)}</div>}{Object.keys(i.versions).length > 0 && <div class="faint small">{Object.entries(i.versions).map(([k, v]) => k + " " + v).map(oneLine).join(", ")}</div>}</td>
-            <td>{i.status === "building" ? <><span class="good">building</span>{(i.text ?? i.phase) && <span class="faint small"> {oneLine(i.text ?? i.phase ?? "")}</span>}{i.progress !== null && i.progress !== undefined && <progress max={1} value={i.progress} aria-label={"Progress of " + oneLine(i.name)} />}</> : <span class={i.status === "failed" ? "bad" : ""}>{i.status}</span>}{i.error && <div class="small">{shown(i.error)}</div>}</td>
+            <td>{i.status === "building" ? <><span class="good">building</span>{(i.text ?? i.phase) && <span class="faint small"> {oneLine(i.text ?? i.phase ?? "")}</span>}{i.progress !== null && i.progress !== undefined && <progress max={1} value={i.progress} aria-label={"Progress of " + oneLine(i.name)} />}</> : <span class={i.status === "failed" ? "bad" : ""}>{i.status === "missing" ? "not built" : i.status}</span>}{i.error && <div class="small">{shown(i.error)}</div>}</td>
             <td>{i.status === "ready" ? bytes(i.size_bytes) : "–"}</td><td>{i.sandboxes ?? "–"}</td><td><Time at={i.built_at} /></td>
             <td><span class="buttons">
-              {admin && (i.status === "missing" || i.status === "failed") && <Action failed={failed} label={"Import " + oneLine(i.name)} do={async () => { await build(i.name, false); show(i.name); await list.read(); }}>Import</Action>}
+              {admin && i.status === "failed" && pulled(i) && <Action failed={failed} label={"Pull again " + oneLine(i.name)} do={async () => { await call("/images/pull?wait_seconds=0", { method: "POST", body: { reference: i.name } }); await list.read(); }}>Pull again</Action>}
+              {admin && (i.status === "missing" || i.status === "failed") && !pulled(i) && <Action failed={failed} label={"Import " + oneLine(i.name)} do={async () => { await build(i.name, false); show(i.name); await list.read(); }}>Import</Action>}
               {i.status === "ready" && i.allowed && may("sandboxes:write") && <button type="button" aria-label={"New sandbox of " + oneLine(i.name)} onClick={() => go("/sandboxes?create&image=" + seg(i.name))}>New sandbox…</button>}
               {i.status === "ready" && !i.default && server && <Action failed={failed} label={"Make it the default: " + oneLine(i.name)} do={async () => { await call("/settings", { method: "PATCH", body: { default_image: i.name } }); await list.read(); }}>Make it the default</Action>}
               {i.status === "ready" && server && !i.config && <Action failed={failed} label={"Rebuild " + oneLine(i.name)} do={async () => { await build(i.name, true); show(i.name); await list.read(); }}>Rebuild</Action>}
@@ -45,7 +57,7 @@ export function Images(): JSX.Element {
       {open && <One key={open} name={open} building={all?.find((i) => i.name === open)?.status === "building"} />}
       <Pull open={pulling} done={(i) => { show(i.name); void list.read(); }} />
       <Lose of={gone} failed={failed} title={(i) => "Delete " + oneLine(i.name)} do={async (i) => { await call("/images/" + seg(i.name), { method: "DELETE" }); if (open === i.name) show(null); await list.read(); }}>{(i) => (
-        <p>Its files go from this machine, {bytes(i.size_bytes)}.{i.sandboxes ? " " + i.sandboxes + (i.sandboxes === 1 ? " sandbox is" : " sandboxes are") + " made of it: as long as that is so it is refused." : ""} {i.config ? "It has to be pulled again to be used." : "It can be imported again."}</p>
+        <p>Its files go from this machine, {bytes(i.size_bytes)}.{i.sandboxes ? " " + i.sandboxes + (i.sandboxes === 1 ? " sandbox is" : " sandboxes are") + " made of it: refused while sandboxes use it." : ""} {i.config ? "It has to be pulled again to be used." : "It can be imported again."}</p>
       )}</Lose>
     </section>
   );

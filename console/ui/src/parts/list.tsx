@@ -64,7 +64,7 @@ export function Lose<T>(p: { of: Signal<T | null>; title: (one: T) => string; fa
       {one !== null && p.children(one)}
       <div class="buttons">
         <Action class="danger" failed={p.failed} do={async () => { leave(); if (one !== null) await p.do(one); }}>{p.verb ?? "Delete it"}</Action>
-        <button type="button" onClick={leave}>Keep it</button>
+        <button type="button" autofocus onClick={leave}>Keep it</button>
       </div>
     </Dialog>
   );

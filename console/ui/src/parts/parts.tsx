@@ -35,10 +35,13 @@ export function State(p: { of: string }): JSX.Element {
 
 // Trouble says what failed, why, and what to do.
 export function Trouble(p: { error: unknown; again?: () => void }): JSX.Element | null {
+  const box = useRef<HTMLDivElement>(null);
+  // In a form that is longer than the window it would be out of sight.
+  useEffect(() => { if (p.error && box.current?.closest("dialog")) box.current.scrollIntoView({ block: "nearest" }); }, [p.error]);
   if (!p.error) return null;
   const e = p.error instanceof Failure ? p.error : new Failure(0, { detail: String(p.error) });
   return (
-    <div class="trouble" role="alert">
+    <div ref={box} class="trouble" role="alert">
       <p>{shown(e.message)}</p>
       {(e.problem.errors ?? []).map((f) => <p key={f.field}><code>{shown(f.field)}</code> {shown(f.message)}</p>)}
       {e.remedy && <p class="remedy">→ {shown(e.remedy)}</p>}

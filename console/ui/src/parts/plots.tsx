@@ -38,6 +38,7 @@ export function Plots(p: { stats: SandboxStats | null }): JSX.Element | null {
     seen.current = [...kept, now];
   }
   const all = merged(p.stats, seen.current);
+  if (all.length === 1) return <p class="faint" role="status">Plots are here once there are two samples.</p>;
   if (all.length === 0) return p.stats ? <p class="faint">Nothing is measured while it does not run.</p> : null;
   const shown = table.value ? minutes(all) : [];
   return (
