@@ -30,6 +30,7 @@ var notOwned = map[string]string{
 // queries are those of operations that need one.
 var queries = map[string]string{
 	"gitConfig": "key=user.name", "gitUnsetConfig": "key=user.name", "gitDeleteBranch": "name=topic", "gitRemoveRemote": "name=origin", "searchFiles": "pattern=red",
+	"diffText": "path=keep.txt",
 }
 
 // bodies are those of operations whose document has no example, and of such whose example is not what there is.

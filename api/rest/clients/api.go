@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"sandpit.dev/access"
 	"sandpit.dev/access/seen"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
@@ -30,7 +31,7 @@ type API struct {
 // Operations returns the rows of the coat's table that the API serves.
 func (a *API) Operations() []httpapi.Operation {
 	return []httpapi.Operation{
-		idempotency.Op("listClients", "GET /clients", "List the programs that speak MCP and are known, and how each is told of this server: what its file is to have, the line or the link that adds it, and where its token goes. No token is in the answer. Any valid token may ask.", http.StatusOK, a.list),
+		idempotency.Op("listClients", "GET /clients", "List the programs that speak MCP and are known, and how each is told of this server: what its file is to have, the line or the link that adds it, and where its token goes. No token is in the answer.", http.StatusOK, a.list),
 		idempotency.Op("listSeenClients", "GET /clients/seen", "List the programs that called by MCP since the server began, who called last first: what they call themselves, by which token, and what they asked for last. Those of the caller's token; with the scope admin those of the project, with server:admin all.", http.StatusOK, a.seen),
 	}
 }
@@ -44,6 +45,9 @@ type list struct {
 }
 
 func (a *API) list(_ context.Context, c *idempotency.Call, in *list) (v1.ClientSetupList, error) {
+	if err := c.Caller.Require(access.SandboxesRead); err != nil {
+		return v1.ClientSetupList{}, err
+	}
 	profile := httpapi.Given(in.Profile)
 	if profile != "" && !slices.Contains(a.Profiles, profile) {
 		return v1.ClientSetupList{}, fault.InvalidField("profile", "%q is none; there are %s", sandbox.Clip(profile, 40), strings.Join(a.Profiles, ", "))
