@@ -11,7 +11,7 @@ import { Plots } from "../parts/plots";
 import { go } from "../router";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
-import type { Event, EventPage, Sandbox, SandboxStats } from "../wire";
+import type { Event, EventPage, Sandbox, SandboxPage as ListPage, SandboxStats } from "../wire";
 import { Activity } from "./activity";
 import { Later } from "../parts/later";
 import { Files } from "./files";
@@ -104,12 +104,12 @@ function Overview(p: { of: Sandbox }): JSX.Element {
   const s = p.of, stats = useSignal<SandboxStats | null>(null), failed = useSignal<unknown>(null), runs = useSignal<Event[]>([]);
   useEvery(2000, async () => {
     try {
-      // No use of the sandbox: when it was used last is told of by no event, and its activity has what runs.
-      const [used, record, happened] = await Promise.all([call<SandboxStats>("/sandboxes/" + s.id + "/stats"), call<Sandbox>("/sandboxes/" + s.id), call<EventPage>("/sandboxes/" + s.id + "/activity?type=exec&limit=200")]);
+      // No use of the sandbox, as getting it alone would be: when it was used last is told of by no event, and its activity has what runs.
+      const [used, found, happened] = await Promise.all([call<SandboxStats>("/sandboxes/" + s.id + "/stats"), call<ListPage>("/sandboxes?limit=10&search=" + seg(s.id)), call<EventPage>("/sandboxes/" + s.id + "/activity?type=exec&limit=200")]);
       stats.value = used;
       runs.value = happened.items.filter((e) => e.status === "running");
-      const shown = sandboxes.peek().get(s.id);
-      if (shown && shown.updated_at <= record.updated_at) put(record);
+      const shown = sandboxes.peek().get(s.id), record = found.items.find((one) => one.id === s.id);
+      if (shown && record && shown.updated_at <= record.updated_at) put(record);
       failed.value = null;
     } catch (e) {
       if (!(e instanceof Failure && e.status === 0)) failed.value = e;
