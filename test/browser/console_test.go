@@ -127,6 +127,12 @@ func (p *person) turns(part string) {
 	await[bool](p.t, p.tab, "document.querySelector('.tabs a[href$=%q]').click() === undefined", "/"+part)
 }
 
+// looksOver opens the overview of the sandbox that is looked at.
+func (p *person) looksOver() {
+	p.t.Helper()
+	await[bool](p.t, p.tab, "document.querySelector('.tabs a').click() === undefined")
+}
+
 // fills writes into the input with a label.
 func (p *person) fills(label, text string) {
 	p.t.Helper()
@@ -194,7 +200,7 @@ func TestTheConsole(t *testing.T) {
 		one.picture("process")
 		one.presses("Kill")
 		one.until("the list has its end", "document.querySelector('table.list tr.chosen')?.innerText.includes('SIGKILL')")
-		await[bool](t, one.tab, "document.querySelector('.tabs a').click() === undefined")
+		one.looksOver()
 	})
 	t.Run("WhatAnAgentDoesIsSeen", func(t *testing.T) {
 		one.t = t

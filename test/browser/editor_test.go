@@ -164,7 +164,7 @@ func TestASandboxInTheConsole(t *testing.T) {
 		}
 		one.types("; more")
 		at := await[string](t, one.tab, "location.href")
-		one.presses("Overview") // no: it stays
+		one.looksOver() // no: it stays
 		if got := asks.last(); !strings.Contains(got, "notes.py has changes that are not saved") || await[string](t, one.tab, "location.href") != at {
 			t.Errorf("asked was %q", got)
 		}
@@ -173,7 +173,7 @@ func TestASandboxInTheConsole(t *testing.T) {
 		one.until("the changes are there", "document.querySelector('.cm-content').innerText.includes('; more')")
 		await[bool](t, one.tab, "dispatchEvent(new Event('beforeunload', {cancelable: true})) === false")
 		asks.answer(true)
-		one.presses("Overview")
+		one.looksOver()
 		one.until("it is left", "!location.href.endsWith(%q)", "notes.py")
 		one.presses("Files")
 		one.opens("notes.py")
