@@ -85,17 +85,22 @@ export function Action(p: { do: () => Promise<unknown>; children: ComponentChild
 
 // Dialog asks something, above the page. Escape leaves it.
 export function Dialog(p: { title: string; open: Signal<boolean>; children: ComponentChildren }): JSX.Element {
-  const dialog = useRef<HTMLDialogElement>(null);
+  const dialog = useRef<HTMLDialogElement>(null), ours = useRef(0);
   const id = useId();
   const open = p.open.value;
+  // After each time it is drawn: it may be left and opened again in between. The browser tells of a close later than it is done,
+  // when the dialog may be open again: what is closed here is known already.
   useEffect(() => {
     const d = dialog.current;
     if (!d) return;
     if (open && !d.open) d.showModal();
-    if (!open && d.open) d.close();
-  }, [open]);
+    if (!open && d.open) {
+      ours.current++;
+      d.close();
+    }
+  });
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={() => { p.open.value = false; }}>
+    <dialog ref={dialog} aria-labelledby={id} onCancel={(e) => { if (e.target === e.currentTarget) { e.preventDefault(); p.open.value = false; } }} onClose={() => { if (ours.current > 0) ours.current--; else p.open.value = false; }}>
       {open && <><h2 id={id}>{p.title}</h2>{p.children}</>}
     </dialog>
   );
