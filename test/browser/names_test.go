@@ -24,7 +24,7 @@ const deceiving = `(() => {
 	const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	for (let n = walk.nextNode(); n; n = walk.nextNode()) if (!n.parentElement.closest(".xterm, .cm-editor")) say(n.parentElement.tagName, n.data);
 	for (const e of document.querySelectorAll("*")) for (const a of ["title", "aria-label", "alt", "placeholder", "download"]) say(e.tagName + " " + a, e.getAttribute(a));
-	for (const e of document.querySelectorAll("img, script:not([src^='/console/assets/']), iframe, object, embed, svg:not(figure.bars > svg), figure.bars > svg :not(rect, title), form[action], a[href^='javascript:']")) if (!(e.src ?? "").startsWith("blob:")) found.push("element " + e.outerHTML.slice(0, 200));
+	for (const e of document.querySelectorAll("img, script:not([src^='/console/assets/']), iframe, object, embed, svg:not(figure.bars > svg, .graph > svg), figure.bars > svg :not(rect, title), .graph > svg :not(text, path, g, circle, title), form[action], a[href^='javascript:']")) if (!(e.src ?? "").startsWith("blob:")) found.push("element " + e.outerHTML.slice(0, 200));
 	if (window.wasOwned) found.push("a script ran");
 	return found;
 })()`
