@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"sandpit.dev/access"
 )
@@ -65,7 +66,7 @@ func TestWhatClientsSayIsBounded(t *testing.T) {
 	of := make(map[string]int)
 	for _, c := range all {
 		of[c.TokenID]++
-		if most := maxWord + len("…"); len(c.Name) > most || len(c.Version) > most || len(c.LastTool) > most || strings.ContainsAny(c.Version, "\x1b\n\xff") {
+		if most := maxWord + len("…"); len(c.Name) > most || len(c.Version) > most || len(c.LastTool) > most || strings.ContainsAny(c.Version, "\x1b\n") || !utf8.ValidString(c.Version) {
 			t.Fatalf("%q %q %q", c.Name, c.Version, c.LastTool)
 		}
 	}
