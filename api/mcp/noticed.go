@@ -5,6 +5,7 @@ package mcp
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"time"
 
@@ -29,7 +30,7 @@ func (h *Handler) noticed(profile string) mcp.Middleware {
 				ProtocolVersion() string
 			})
 			var client *mcp.Implementation
-			if said != nil {
+			if said != nil && hasParams(req) { // the SDK looks into them
 				client, m.Protocol = said.ClientInfo(), said.ProtocolVersion()
 			}
 			switch r := req.(type) {
@@ -52,4 +53,10 @@ func (h *Handler) noticed(profile string) mcp.Middleware {
 			return res, err
 		}
 	}
+}
+
+// hasParams reports whether a request has parameters: those that it has not may be a nil pointer in an interface.
+func hasParams(req mcp.Request) bool {
+	v := reflect.ValueOf(req.GetParams())
+	return v.IsValid() && (v.Kind() != reflect.Pointer || !v.IsNil())
 }

@@ -77,19 +77,24 @@ func (i *Instance) Pause(ctx context.Context) error {
 	return err
 }
 
-// freezePatience is how long a container that cannot be frozen is tried again.
-const freezePatience = 30 * time.Second
+const (
+	// freezePatience is how long a container that cannot be frozen is tried again.
+	freezePatience = 30 * time.Second
+	// saidPausedPatience is the same of one that the Engine takes for paused: it may have to hear of the last resume yet.
+	saidPausedPatience = 2 * time.Second
+)
 
 // freezing has do freeze the container, again where the kernel did not come to it: that needs an instant in which no process
 // waits for a disk.
 func (i *Instance) freezing(ctx context.Context, do func() error) error {
-	limit := time.Now().Add(freezePatience)
+	began := time.Now()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		err := do()
-		if !engineapi.CannotFreeze(err) {
+		switch {
+		case engineapi.AlreadyPaused(err) && time.Since(began) < saidPausedPatience:
+		case !engineapi.CannotFreeze(err):
 			return err
-		}
-		if time.Now().After(limit) {
+		case time.Since(began) > freezePatience:
 			return fault.Wrap(fault.Unavailable, err, "the processes of sandbox %s cannot be frozen: some have waited for a disk all the time", i.id).
 				WithRemedy("try again when they write less, or stop the sandbox first")
 		}

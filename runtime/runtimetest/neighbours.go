@@ -68,7 +68,7 @@ func neighbours(t *testing.T, s *suite) {
 	run("KillingAllThatOneSeesKillsNothingOfTheOther", func(t *testing.T) {
 		for _, user := range users {
 			one, two := s.create(t, s.spec()), s.create(t, s.spec())
-			one.ok("sleep 600 >/dev/null 2>&1 &")
+			one.ok("sleep 600 >/dev/null 2>&1 & until pgrep -x sleep >/dev/null; do :; done") // it is the shell until then
 			two.exec(agent.Command{Shell: "sleep 600 & kill -9 -1", User: user})
 			if got := one.ok("pgrep -c sleep"); got != "1" {
 				t.Errorf("after kill -1 as %s in one sandbox, the other has %s processes left, want 1", user, got)

@@ -217,6 +217,12 @@ func CannotFreeze(err error) bool {
 	return cause != nil && strings.Contains(cause.Error(), "unable to freeze")
 }
 
+// AlreadyPaused reports whether an Engine says that a container is paused already. It is wrong for a moment where the word of an
+// earlier pause reaches it after the resume that followed.
+func AlreadyPaused(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "already paused")
+}
+
 // ResumeContainer lets it continue. One that is not paused is an error.
 func (c *Client) ResumeContainer(ctx context.Context, id string) error {
 	return c.call(ctx, request{method: http.MethodPost, path: container(id, "/unpause"), within: workTimeout}, nil)
