@@ -23,7 +23,7 @@ func (p *surfaceParts) newDaytona(g *guard.Guard, services service.Services) (se
 		return nil, func() {}, nil
 	}
 	a, err := daytona.New(daytona.Options{
-		Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Target: toolset.OnlyRegion, Version: p.version, Memory: p.memory,
+		Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Files: p.links.files, Target: toolset.OnlyRegion, Version: p.version, Memory: p.memory,
 	})
 	if err != nil {
 		return nil, nil, err

@@ -67,6 +67,7 @@ const (
 
 	EventToken           EventType = "token.created"    // a token for it alone was made; Detail has its name and scopes
 	EventTokensEnded     EventType = "tokens.ended"     // all of them
+	EventFileKey         EventType = "file-key.changed" // the key that signs addresses of its files: those that there were are good no more
 	EventPreview         EventType = "preview.created"  // a link to a port was made; ProcessID is the link's id
 	EventPreviewsChanged EventType = "previews.changed" // who may see its ports, or the host that its programs see
 	EventPreviewRevoked  EventType = "preview.revoked"  // one that was on record is good no more

@@ -60,6 +60,7 @@ type Sandbox struct {
 
 	Previews   Previews // of what programs in it serve
 	TokenRound int64    // how often the tokens for it alone were ended
+	FileSalt   string   // of the key that signs addresses of its files; empty: that was never exchanged
 
 	Revision int64 // counts its changes; the store's compare-and-swap
 }

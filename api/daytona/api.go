@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/api/daytona/lacking"
 	"sandpit.dev/api/daytona/problem"
 	"sandpit.dev/api/daytona/toolbox"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
@@ -28,6 +29,7 @@ type Options struct {
 	Services service.Services // required
 	Guard    *guard.Guard     // required
 	Previews Previews         // required
+	Files    *filelink.Links  // required
 	Target   string           // the name of the one region: the server's; required
 	Version  string           // of the server
 	// Heartbeat, Stall and Memory are as in [httpapi.Options].
@@ -41,19 +43,23 @@ type API struct {
 	previews Previews
 	target   string
 	version  string
+	files    *filelink.Links
 	handler  *httpapi.Handler
+	signed   http.Handler // files by signed addresses
 	events   http.Handler
 }
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if !o.Services.Complete() || o.Guard == nil || o.Previews == nil || o.Target == "" {
-		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews and the name of its region")
+	if !o.Services.Complete() || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Target == "" {
+		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files and the name of its region")
 	}
-	a := &API{Services: o.Services, previews: o.Previews, target: o.Target, version: o.Version}
+	a := &API{Services: o.Services, previews: o.Previews, files: o.Files, target: o.Target, version: o.Version}
 	ops := append(a.operations(), lacking.Operations("", lackingOperations())...)
-	for _, op := range toolbox.New(o.Services).Operations() {
-		for _, under := range []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} { // the second is older clients'
+	inside := toolbox.New(toolbox.Options{Services: o.Services, Guard: o.Guard, Files: o.Files})
+	under := []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} // the second is older clients'
+	for _, op := range inside.Operations() {
+		for _, under := range under {
 			mounted := op
 			mounted.Path = under + op.Path
 			ops = append(ops, mounted)
@@ -67,17 +73,21 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.signed = o.Guard.OpenLink(guard.Door{Error: problem.Answer}, a.handler.Func(inside.Signed))
 	a.events = a.socket(o.Guard)
 	return a, nil
 }
 
 // ServeHTTP answers requests below [Base].
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == socketPath {
+	switch {
+	case r.URL.Path == socketPath:
 		a.events.ServeHTTP(w, r)
-		return
+	case toolbox.IsSigned(r):
+		a.signed.ServeHTTP(w, r)
+	default:
+		a.handler.ServeHTTP(w, r)
 	}
-	a.handler.ServeHTTP(w, r)
 }
 
 // Close ends sockets, and the waiting for commands, which go on. It may be called twice.
@@ -108,6 +118,8 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("updateLastActivity", "POST /sandbox/{id}/last-activity", "", http.StatusCreated, a.touch),
 		httpapi.Op("updateNetworkSettings", "POST /sandbox/{id}/network-settings", "", http.StatusOK, a.setNetwork),
 		httpapi.Op("getToolboxProxyUrl", "GET /sandbox/{id}/toolbox-proxy-url", "", http.StatusOK, a.toolboxAddress),
+		httpapi.Op("getSandboxSigningKey", "GET /sandbox/{id}/signing-key", "", http.StatusOK, a.signingKey).ReadsContent(),
+		httpapi.Op("rotateSandboxSigningKey", "POST /sandbox/{id}/signing-key/rotate", "", http.StatusOK, a.rotateSigningKey),
 		httpapi.Op("getPortPreviewUrl", "GET /sandbox/{id}/ports/{port}/preview-url", "", http.StatusOK, a.previewURL),
 		httpapi.Op("getSignedPortPreviewUrl", "GET /sandbox/{id}/ports/{port}/signed-preview-url", "", http.StatusOK, a.signedURL),
 		httpapi.Op("expireSignedPortPreviewUrl", "POST /sandbox/{id}/ports/{port}/signed-preview-url/{token}/expire", "", http.StatusOK, a.expireSigned),

@@ -13,14 +13,12 @@ func lackingOperations() []lacking.Operation {
 		ssh       = "there is no SSH to sandboxes here"
 		secrets   = "secrets are not served to these clients yet"
 		pools     = "warm pools are the operator's here"
-		links     = "signed addresses of files are not served yet"
 	)
 	const (
 		useImage    = "begin with an image, fork a sandbox, or take a snapshot by POST /v1/sandboxes/ID/snapshots"
 		useTerminal = "open a terminal: create_pty_session, or sandpit shell"
 		useSecrets  = "set it by PUT /v1/secrets/NAME, for all sandboxes of the project"
 		usePools    = "set pools in the server's configuration"
-		useFiles    = "upload and download by the toolbox, or make a link by sandpit artifacts"
 	)
 	return []lacking.Operation{
 		{Pattern: "GET,POST /snapshots", Why: snapshots, Remedy: useImage},
@@ -33,8 +31,6 @@ func lackingOperations() []lacking.Operation {
 		{Pattern: "GET /object-storage/push-access", Why: "files for a build are not taken from these clients yet", Remedy: "build the image by sandpit image build"},
 		{Pattern: "POST,DELETE /sandbox/{id}/ssh-access", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET /sandbox/ssh-access/validate", Why: ssh, Remedy: useTerminal},
-		{Pattern: "GET /sandbox/{id}/signing-key", Why: links, Remedy: useFiles},
-		{Pattern: "POST /sandbox/{id}/signing-key/rotate", Why: links, Remedy: useFiles},
 		{Pattern: "PUT /sandbox/{id}/secrets", Why: secrets, Remedy: useSecrets},
 		{Pattern: "POST /secret", Why: secrets, Remedy: useSecrets},
 		{Pattern: "GET /secret/paginated", Why: secrets, Remedy: useSecrets},

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -33,6 +34,21 @@ type Grant struct {
 	Sandbox string // its id: a key may be another sandbox's tomorrow
 	Path    string // absolute, inside
 	Expires time.Time
+}
+
+// Who reads or writes by a link, in the events of the sandbox.
+const (
+	actor = "link"
+	via   = "file-link"
+)
+
+// Caller returns who acts by a link, who may read, or write, in the sandbox's project: what is done is the grant's to say.
+func (g Grant) Caller() access.Caller {
+	scope := access.SandboxesRead
+	if g.Write {
+		scope = access.SandboxesWrite
+	}
+	return access.Caller{Project: g.Project, Actor: actor, Via: via, Scopes: []access.Scope{scope}}
 }
 
 // Bounds of how long a link is good, and of what it takes.
@@ -80,6 +96,12 @@ func (l *Links) Token(g Grant) string {
 		text = writePrefix + strconv.FormatInt(g.Most, 10) + "\x00" + text
 	}
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + base64.RawURLEncoding.EncodeToString(l.mac(text))
+}
+
+// SandboxKey returns the key of a sandbox by which programs sign addresses of its files themselves, as clients of some wires
+// do. Another salt makes another key. It tells nothing of any other.
+func (l *Links) SandboxKey(id sandbox.ID, salt string) string {
+	return base64.RawURLEncoding.EncodeToString(l.mac("key\x00" + string(id) + "\x00" + salt)) // no grant begins so
 }
 
 func (l *Links) mac(text string) []byte {

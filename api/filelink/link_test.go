@@ -107,3 +107,16 @@ func TestParseRefusesWhatIsNoLink(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyIsOfOneSandboxAndOneSalt(t *testing.T) {
+	l, other := links(t, 1), links(t, 2)
+	keys := map[string]bool{
+		l.SandboxKey("a", ""): true, l.SandboxKey("a", "x"): true, l.SandboxKey("ax", ""): true, l.SandboxKey("b", ""): true, other.SandboxKey("a", ""): true,
+	}
+	if len(keys) != 5 {
+		t.Errorf("of five keys there are %d", len(keys))
+	}
+	if again := l.SandboxKey("a", "x"); !keys[again] || len(again) < 43 {
+		t.Errorf("the key is %q", again)
+	}
+}

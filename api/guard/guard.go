@@ -189,8 +189,11 @@ func (g *Guard) Open(d Door, next http.Handler) http.Handler {
 
 // WrapLink is [Guard.WrapOpen] for what a signed link is the right to: pages of other sites
 // may show it.
-func (g *Guard) WrapLink(next http.Handler) http.Handler {
-	return g.wrap(new(Door), func(*http.Request) error { return nil }, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
+func (g *Guard) WrapLink(next http.Handler) http.Handler { return g.OpenLink(Door{}, next) }
+
+// OpenLink is WrapLink for a coat whose door says how it is told what is wrong.
+func (g *Guard) OpenLink(d Door, next http.Handler) http.Handler {
+	return g.wrap(&d, func(*http.Request) error { return nil }, func(w *response, r *http.Request) { next.ServeHTTP(w, r) })
 }
 
 func (g *Guard) wrap(d *Door, checkSite func(*http.Request) error, next func(*response, *http.Request)) http.Handler {

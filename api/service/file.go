@@ -33,5 +33,10 @@ type Files interface {
 	MakeDir(ctx context.Context, c access.Caller, ref, path string, o sandbox.MakeDirOptions) error
 	MoveFile(ctx context.Context, c access.Caller, ref, from, to string, o sandbox.MoveFileOptions) error
 	RemoveFile(ctx context.Context, c access.Caller, ref, path string, o sandbox.RemoveFileOptions) error
+	// Key says which key addresses of a sandbox's files are signed by, KeyOf the same to who checks a signature, and
+	// ExchangeKey ends all that were signed before.
+	Key(ctx context.Context, c access.Caller, ref string) (files.Key, error)
+	KeyOf(ctx context.Context, id sandbox.ID) (files.Key, error)
+	ExchangeKey(ctx context.Context, c access.Caller, ref string) (files.Key, error)
 	WatchFiles(ctx context.Context, c access.Caller, ref string, r files.WatchRequest, sink func([]sandbox.FileEvent) error) (files.WatchEnd, error)
 }

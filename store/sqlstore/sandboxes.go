@@ -20,12 +20,12 @@ const sandboxColumns = "id, project, key, image, image_digest, asked_image, runt
 	" cpu, memory_mb, disk_mb, pids, env, metadata, idle_timeout, retention, expires_at," +
 	" state, stop_cause, stop_detail, handle, created_at, updated_at, started_at, stopped_at, last_activity," +
 	" exec_count, exec_time, bytes_uploaded, bytes_downloaded, revision," +
-	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network, skills, archive, archive_after, template, retention_default, on_expiry, sudo, token_round, previews, account"
+	" mounts, on_idle, auto_delete, ttl, auto_start, auto_resume, checkpoints, restore_to, parent, forked_from, run_time, running_since, network, skills, archive, archive_after, template, retention_default, on_expiry, sudo, token_round, previews, account, file_salt"
 
 const (
 	insertSandbox = "INSERT INTO sandboxes (" + sandboxColumns + ", search) VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54) ON CONFLICT DO NOTHING"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55) ON CONFLICT DO NOTHING"
 	getSandbox   = "SELECT " + sandboxColumns + " FROM sandboxes WHERE id = $1"
 	sandboxByKey = "SELECT " + sandboxColumns + " FROM sandboxes WHERE project = $1 AND key = $2 AND key <> ''"
 	// The owner, the id, the account and the time of its making never change.
@@ -35,7 +35,7 @@ const (
 		" handle = $15, updated_at = $16, started_at = $17, stopped_at = $18, last_activity = $19," +
 		" exec_count = $20, exec_time = $21, bytes_uploaded = $22, bytes_downloaded = $23," +
 		" on_idle = $24, auto_delete = $25, ttl = $26, auto_start = $27, auto_resume = $28, checkpoints = $29," +
-		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, network = $35, skills = $36, archive = $44, archive_after = $45, template = $46, retention_default = $47, on_expiry = $48, sudo = $49, token_round = $50, previews = $51, revision = revision + 1"
+		" restore_to = $30, parent = $31, forked_from = $32, run_time = $33, running_since = $34, network = $35, skills = $36, archive = $44, archive_after = $45, template = $46, retention_default = $47, on_expiry = $48, sudo = $49, token_round = $50, previews = $51, file_salt = $52, revision = revision + 1"
 	thatSandbox = " WHERE id = $37 AND project = $38 AND revision = $39"
 	// An index is written when a statement names a column of it, whether or not
 	// that changes. So there are three: the change after a command names none, the
@@ -43,7 +43,7 @@ const (
 	// stay as they are.
 	updateSandbox  = setSandbox + thatSandbox + keptSandbox + " AND state = $43"
 	moveSandbox    = setSandbox + ", state = $43" + thatSandbox + keptSandbox
-	replaceSandbox = setSandbox + ", mounts = $40, key = $41, image = $42, state = $43, search = $52" + thatSandbox
+	replaceSandbox = setSandbox + ", mounts = $40, key = $41, image = $42, state = $43, search = $53" + thatSandbox
 	keptSandbox    = " AND mounts = $40 AND key = $41 AND image = $42"
 	tallySandbox   = "UPDATE sandboxes SET last_activity = $1, exec_count = $2, exec_time = $3, bytes_uploaded = $4," +
 		" bytes_downloaded = $5, revision = revision + 1 WHERE id = $6 AND project = $7 AND revision = $8"
@@ -89,7 +89,7 @@ func (q sandboxes) Insert(s *sandbox.Sandbox) error {
 		s.ExecCount, int64(s.ExecTime), s.BytesUploaded, s.BytesDownloaded, int64(1),
 		mountsText(s.Mounts), string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
 		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network), skillsText(s.Skills),
-		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews), s.Account.Text(), searchText(s))
+		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews), s.Account.Text(), s.FileSalt, searchText(s))
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (q sandboxes) Update(s *sandbox.Sandbox) error {
 		string(s.OnIdle), truth(s.AutoDelete), int64(s.TTL), truth(s.AutoStart), truth(s.AutoResume), string(s.Checkpoints),
 		string(s.Restore), string(s.Parent), string(s.ForkedFrom), int64(s.RunTime), micros(s.RunningSince), networkText(s.Network), skillsText(s.Skills),
 		string(s.ID), s.Project, s.Revision, mounts, s.Key, s.Image, string(s.State),
-		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews),
+		archiveText(s.Archive), int64(s.ArchiveAfter), templateText(s.Template), truth(s.RetentionDefault), string(s.OnExpiry), truth(s.Sudo), s.TokenRound, previewsText(s.Previews), s.FileSalt,
 	}
 	n, err := q.tx.exec(updateSandbox, args...)
 	if err != nil {
@@ -424,7 +424,7 @@ func (r *sandboxRow) dest() []any {
 		&s.ExecCount, (*int64)(&s.ExecTime), &s.BytesUploaded, &s.BytesDownloaded, &s.Revision,
 		&r.mounts, (*string)(&s.OnIdle), &r.autoDelete, (*int64)(&s.TTL), &r.autoStart, &r.autoResume, (*string)(&s.Checkpoints),
 		(*string)(&s.Restore), (*string)(&s.Parent), (*string)(&s.ForkedFrom), (*int64)(&s.RunTime), &r.since, &r.network, &r.skills,
-		&r.archive, (*int64)(&s.ArchiveAfter), &r.made, &r.byDefault, (*string)(&s.OnExpiry), &r.sudo, &s.TokenRound, &r.previews, &r.acct,
+		&r.archive, (*int64)(&s.ArchiveAfter), &r.made, &r.byDefault, (*string)(&s.OnExpiry), &r.sudo, &s.TokenRound, &r.previews, &r.acct, &s.FileSalt,
 	}
 }
 

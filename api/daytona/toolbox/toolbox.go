@@ -10,15 +10,28 @@ import (
 	"slices"
 
 	"sandpit.dev/api/daytona/lacking"
+	"sandpit.dev/api/filelink"
+	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 )
 
+// Options is what the toolbox is made of. All fields are required.
+type Options struct {
+	Services service.Services
+	Guard    *guard.Guard
+	Files    *filelink.Links
+}
+
 // API serves the operations. It is safe for concurrent use.
-type API struct{ service.Services }
+type API struct {
+	service.Services
+	guard *guard.Guard
+	links *filelink.Links
+}
 
 // New returns the toolbox of a server's sandboxes.
-func New(s service.Services) *API { return &API{s} }
+func New(o Options) *API { return &API{o.Services, o.Guard, o.Files} }
 
 // byRef is the input of operations that need nothing but a sandbox, by its id or name.
 type byRef struct {
@@ -61,8 +74,8 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("toolboxReplace", "POST /files/replace", "", http.StatusOK, a.replaceInFiles),
 		httpapi.Op("toolboxPermissions", "POST /files/permissions", "", http.StatusOK, a.setPermissions),
 		httpapi.Raw("toolboxUpload", "POST /files/bulk-upload", "", http.StatusOK, a.upload),
-		httpapi.Raw("toolboxUploadOne", "POST /files/upload-v2", "", http.StatusOK, a.uploadOne),
+		httpapi.Raw("toolboxUploadOne", "POST "+uploadOnePath, "", http.StatusOK, a.uploadOne),
 		httpapi.Raw("toolboxDownload", "POST /files/bulk-download", "", http.StatusOK, a.download).ReadsContent(),
-		httpapi.Raw("toolboxDownloadOne", "GET /files/download", "", http.StatusOK, a.downloadOne).ReadsContent(),
+		httpapi.Raw("toolboxDownloadOne", "GET "+downloadOnePath, "", http.StatusOK, a.downloadOne).ReadsContent(),
 	})
 }

@@ -221,6 +221,9 @@ func (a *API) downloadOne(ctx context.Context, c *httpapi.Call, in *byPath) erro
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(p)}))
 	h.Set("Content-Security-Policy", "sandbox")
 	c.W.WriteHeader(http.StatusOK)
+	if c.R.Method == http.MethodHead {
+		return nil
+	}
 	out := c.StallWriter()
 	defer out.Close()
 	_, err = io.Copy(out, body)

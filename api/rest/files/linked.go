@@ -18,12 +18,6 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Who reads or writes by a link, in the events of the sandbox.
-const (
-	linkActor = "link"
-	linkVia   = "file-link"
-)
-
 // Linked answers with the file that the request's path is a link to, or writes it where the link is for that: with the
 // rights of a caller that may read, or write, the link's project, and as the user sandbox.
 func (a *API) Linked(c *httpapi.Call, links *filelink.Links) error {
@@ -53,12 +47,11 @@ func (a *API) Linked(c *httpapi.Call, links *filelink.Links) error {
 		return guard.WithStatus(http.StatusMethodNotAllowed, fault.New(fault.Unsupported, "the link is for %s the file, and for nothing else", what).
 			WithRemedy("ask whoever gave it to you for one of the other kind"))
 	}
-	c.Caller = access.Caller{Project: g.Project, Actor: linkActor, Via: linkVia, Scopes: []access.Scope{access.SandboxesRead}}
+	c.Caller = g.Caller()
 	ctx := c.R.Context()
 	guard.Proven(ctx)
 	switch {
 	case g.Write:
-		c.Caller.Scopes = []access.Scope{access.SandboxesWrite}
 		return a.write(ctx, c, g.Sandbox, g.Path, min(g.Most, a.MaxFile), sandbox.WriteFileOptions{MakeParents: true})
 	case c.R.Method == http.MethodHead:
 		return a.headFile(ctx, c, g.Sandbox, g.Path, "")

@@ -39,6 +39,19 @@ def raises(name, kind, do, words=""):
     print("FAILED", name, "raised nothing, and gave", repr(got))
 
 
+def fetch(url, method="GET", file=None):
+    """Returns the status and the bytes of what is at an address, to whom nobody gave a token."""
+    r = urllib.request.Request(url, method=method)
+    if file is not None:
+        r.data = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n' + file + b"\r\n--b--\r\n"
+        r.add_header("Content-Type", "multipart/form-data; boundary=b")
+    try:
+        with urllib.request.urlopen(r) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as x:
+        return x.code, x.read()
+
+
 def status(url, **headers):
     try:
         return urllib.request.urlopen(urllib.request.Request(url, headers=headers)).status
@@ -172,6 +185,17 @@ big = os.urandom(5 << 20)
 fs.upload_file(big, "big")
 check("files: 5 MiB", fs.download_file("big") == big, True)
 check("files: home", (s.get_user_home_dir(), s.get_work_dir()), ("/home/daytona", "/home/daytona"))
+
+# Signed addresses of files.
+down, up = s.download_url("x/a b+ü.txt"), s.upload_url("x/a b+ü.txt", 60)
+check("signed: up", fetch(up, "POST", b"by an address")[0], 200)
+check("signed: down", fetch(down), (200, b"by an address"))
+check("signed: it is the user's", fs.get_file_info("x/a b+ü.txt").owner, "daytona")
+check("signed: without an end", fetch(s.download_url("x/a b+ü.txt", 0))[0], 200)
+check("signed: nothing there", fetch(s.download_url("none"))[0], 404)
+check("signed: for the other", (fetch(down.replace("/files/download", "/files/upload-v2"), "POST", b"x")[0], fetch(up.replace("/files/upload-v2", "/files/download"))[0]), (401, 401))
+s.rotate_signing_key()
+check("signed: after another key", (fetch(down)[0], fetch(up, "POST", b"x")[0], fetch(s.download_url("x/a b+ü.txt"))), (401, 401, (200, b"by an address")))
 
 # Git.
 g = s.git
