@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"crypto/rand"
 	"embed"
+	"html"
 	"io"
 	"io/fs"
 	"net/http"
@@ -25,9 +26,16 @@ const assetsRoot = Root + "assets/"
 //go:embed dist
 var dist embed.FS
 
+// Options configure the console.
+type Options struct {
+	// Frames returns where the page that answers r may load frames from, as a policy names it; "" or nil: from nowhere.
+	Frames func(r *http.Request) string
+}
+
 // Handler serves the console's files. It is safe for concurrent use.
 type Handler struct {
-	page   []byte
+	frames func(*http.Request) string
+	page   string
 	assets map[string]asset // by name
 }
 
@@ -38,14 +46,20 @@ type asset struct {
 }
 
 // New returns the handler of [Root] and below.
-func New() (*Handler, error) {
-	h := &Handler{assets: make(map[string]asset)}
-	var err error
-	if h.page, err = dist.ReadFile("dist/index.html"); err != nil {
+func New(o Options) (*Handler, error) {
+	h := &Handler{frames: o.Frames, assets: make(map[string]asset)}
+	if h.frames == nil {
+		h.frames = func(*http.Request) string { return "" }
+	}
+	page, err := dist.ReadFile("dist/index.html")
+	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the console is not in this program")
 	}
-	if !bytes.Contains(h.page, []byte(nonceMark)) {
-		return nil, fault.New(fault.Internal, "the console's page has no place for a nonce")
+	h.page = string(page)
+	for _, mark := range []string{nonceMark, framesMark} {
+		if !strings.Contains(h.page, mark) {
+			return nil, fault.New(fault.Internal, "the console's page has no place for %s", mark)
+		}
 	}
 	files, err := fs.Glob(dist, "dist/*.gz")
 	if err != nil {
@@ -66,12 +80,18 @@ func kinds() map[string]string {
 	return map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".txt": "text/plain; charset=utf-8"}
 }
 
-// nonceMark is where the page has the nonce of an answer.
-const nonceMark = "{{nonce}}"
+// nonceMark is where the page has the nonce of an answer, and framesMark where it says from where it may load frames.
+const (
+	nonceMark  = "{{nonce}}"
+	framesMark = "{{frames}}"
+)
 
-// policy returns what a page may do. Style elements need the nonce: the terminal makes some.
-func policy(nonce string) string {
-	return "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce + "'; img-src 'self' data: blob:; connect-src 'self'; " +
+// policy returns what a page may do. Style elements need the nonce: the terminal makes some. Frames are of previews alone.
+func policy(nonce, frames string) string {
+	if frames != "" {
+		frames = "frame-src " + frames + "; "
+	}
+	return frames + "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + nonce + "'; img-src 'self' data: blob:; connect-src 'self'; " +
 		"frame-ancestors 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 }
 
@@ -89,14 +109,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.asset(w, r, name)
 		return
 	}
-	nonce := rand.Text()
+	nonce, frames := rand.Text(), h.frames(r)
 	head.Set("Content-Type", "text/html; charset=utf-8")
-	head.Set("Content-Security-Policy", policy(nonce))
+	head.Set("Content-Security-Policy", policy(nonce, frames))
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Referrer-Policy", "no-referrer")
 	head.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), clipboard-read=()")
 	head.Set("Cache-Control", "no-store")
-	_, _ = w.Write(bytes.ReplaceAll(h.page, []byte(nonceMark), []byte(nonce))) // the client went away: nothing to report
+	_, _ = strings.NewReplacer(nonceMark, nonce, framesMark, html.EscapeString(frames)).WriteString(w, h.page) // the client went away: nothing to report
 }
 
 func (h *Handler) asset(w http.ResponseWriter, r *http.Request, name string) {

@@ -20,7 +20,7 @@ import (
 
 func get(t *testing.T, path string, headers ...string) *http.Response {
 	t.Helper()
-	h, err := console.New()
+	h, err := console.New(console.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,30 @@ func TestThePageIsNobodysToKeepOrToFrame(t *testing.T) {
 	}
 	if first.Header.Get("Cache-Control") != "no-store" || first.Header.Get("Referrer-Policy") != "no-referrer" || first.Header.Get("Cross-Origin-Opener-Policy") != "same-origin" {
 		t.Errorf("got %v", first.Header)
+	}
+}
+
+func TestFramesAreOfPreviewsAlone(t *testing.T) {
+	h, err := console.New(console.Options{Frames: func(r *http.Request) string {
+		if r.Host != "box.example" {
+			return ""
+		}
+		return "https://*.box.example"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{"box.example": "https://*.box.example", "other.example": ""} {
+		r, w := httptest.NewRequest("GET", "/console/", nil), httptest.NewRecorder()
+		r.Host = host
+		h.ServeHTTP(w, r)
+		policy, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
+		if got := strings.Contains(policy, "frame-src "+want+"; default-src 'none'; "); got != (want != "") || strings.Contains(policy, "frame-src") != (want != "") {
+			t.Errorf("%s: the policy is %s", host, policy)
+		}
+		if !strings.Contains(page, `<meta name="frames" content="`+want+`">`) || strings.Contains(page, "{{") {
+			t.Errorf("%s: the page is %s", host, page)
+		}
 	}
 }
 

@@ -72,9 +72,9 @@ func linkKey(cfg Config) ([]byte, error) {
 }
 
 // newPreviews returns the proxy to ports.
-func newPreviews(links *preview.Links, doors *ports.Service, tokens credentials, g *guard.Guard, log *slog.Logger) (*preview.Proxy, error) {
+func newPreviews(links *preview.Links, doors *ports.Service, tokens credentials, g *guard.Guard, framers preview.Framers, log *slog.Logger) (*preview.Proxy, error) {
 	return preview.New(preview.Options{
-		Links: links, Sandboxes: byLink{doors}, Tokens: tokens, Guessed: g.Guessed, Logger: log,
+		Links: links, Sandboxes: byLink{doors}, Tokens: tokens, Guessed: g.Guessed, Framers: framers, Logger: log,
 		Dial: func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error) {
 			nc, err := doors.DialPort(ctx, c, id, port)
 			if err != nil {

@@ -49,6 +49,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/network/ask"
+	"sandpit.dev/network/preview"
 	"sandpit.dev/projects"
 	"sandpit.dev/runs"
 	"sandpit.dev/sandbox"
@@ -128,7 +129,11 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	}
 	doors := ports.New(p.engine.Engine)
 	p.engine.OnSet(doors.SettingsChanged)
-	previews, err := newPreviews(p.links.ports, doors, known, g, p.log)
+	framers := preview.Framers{Origins: p.origins}
+	if p.console.Enabled {
+		framers.Hosts = p.hosts
+	}
+	previews, err := newPreviews(p.links.ports, doors, known, g, framers, p.log)
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -176,7 +181,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	}
 	mux.Handle("/{$}", newFrontDoor(g, p.public, p.console.Enabled, api))
 	if p.console.Enabled {
-		pages, err := console.New()
+		pages, err := console.New(console.Options{Frames: previews.FrameSource})
 		if err != nil {
 			return surfaces{}, err
 		}

@@ -28,6 +28,9 @@ func (p *Proxy) modify(resp *http.Response) error {
 	}
 	if ps.v.how == byName {
 		hideName(h)
+		if ps.at.prefix == "" {
+			h.Add("Content-Security-Policy", p.ancestors(resp.Request))
+		}
 	}
 	if ps.v.how == byCookie {
 		isolate(h, ps.v.unnamed(resp.Request))

@@ -48,6 +48,8 @@
 // The program sees none of it: not the token, not the cookie, not our bearer
 // token. It cannot set a cookie of ours, nor any for other hosts.
 //
+// Who may show a preview in a frame, [Framers] says: for the host name of a link, which everybody may open who knows it.
+//
 // # What is passed on
 //
 // HTTP/1.1 in full: bodies of any length, streams without delay, WebSockets and

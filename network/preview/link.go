@@ -146,11 +146,7 @@ func (l *Links) host(r *http.Request, id string, port int) string {
 	case l.domain == loopbackDomain && (!isLoopback(host) || r.Header.Get("X-Forwarded-Host") != ""):
 		return "" // it would lead to the asker's own machine
 	}
-	name := strconv.Itoa(port) + "-" + id + "." + l.domain
-	if at != "" {
-		name += ":" + at
-	}
-	return name
+	return withPort(strconv.Itoa(port)+"-"+id+"."+l.domain, at)
 }
 
 // scheme returns that of the address that the client used, as far as a proxy before us reports

@@ -65,6 +65,8 @@ type Options struct {
 	// Guessed is told of a request whose token of the API is not valid, and returns the error to answer
 	// with; nil: err is.
 	Guessed func(w http.ResponseWriter, r *http.Request, err error) error
+	// Framers may show previews in frames.
+	Framers Framers
 	// Idle is how long nothing may move on a connection; zero: 15 min.
 	Idle time.Duration
 	// Stall is how long a client may send nothing of a body, or take nothing of an
@@ -82,6 +84,8 @@ type Proxy struct {
 	dial      func(ctx context.Context, c access.Caller, id string, port int) (net.Conn, error)
 	problem   func(err error, status int) (int, []byte)
 	guessed   func(http.ResponseWriter, *http.Request, error) error
+	consoles  []string // hosts of the server's pages that show previews in frames
+	origins   []string // others that do
 	idle      time.Duration
 	stall     time.Duration
 	now       func() time.Time
@@ -107,6 +111,7 @@ func New(o Options) (*Proxy, error) {
 	}
 	p := &Proxy{
 		links: o.Links, sandboxes: o.Sandboxes, tokens: o.Tokens, dial: o.Dial, problem: o.Problem, guessed: o.Guessed,
+		consoles: o.Framers.consoles(o.Links.domain), origins: o.Framers.Origins,
 		idle: o.Idle, stall: o.Stall, now: o.Now, log: o.Logger,
 	}
 	if p.idle <= 0 {

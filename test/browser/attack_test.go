@@ -82,9 +82,21 @@ func runHostile(t *testing.T, s *server) (id, hostURL, pathURL string) {
 // attacked runs the attack in a page, and finds out that it read nothing, made nothing and ended nothing.
 func attacked(t *testing.T, s *server, console, page *person, base, id string, worker bool) {
 	t.Helper()
-	before, sessions := strings.Join(s.sandboxes(t), " "), s.do(t, "session", "ls", "-q")
+	before := s.standing(t)
 	tried := await[map[string]string](t, page.tab, "(%s)(%q, %q, %t)", attack, base, id, worker)
 	t.Logf("the page: %v", tried)
+	s.unharmed(t, before, console, base, id, tried)
+}
+
+// standing is what an attack is to leave as it is: the sandboxes and the sessions.
+func (s *server) standing(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("sandboxes %q, sessions %q", s.sandboxes(t), s.do(t, "session", "ls", "-q"))
+}
+
+// unharmed finds out that an attack ran to its end, got nothing, and left what there was before it as it was.
+func (s *server) unharmed(t *testing.T, before string, console *person, base, id string, tried map[string]string) {
+	t.Helper()
 	if tried["fetch"] == "" || tried["window"] == "" || tried["socket"] == "" {
 		t.Fatalf("the attack did not run to its end: %v", tried)
 	}
@@ -94,11 +106,8 @@ func attacked(t *testing.T, s *server, console, page *person, base, id string, w
 			t.Errorf("%s: the page has %q", name, got)
 		}
 	}
-	if after := strings.Join(s.sandboxes(t), " "); after != before {
-		t.Errorf("there were the sandboxes %q, and are %q", before, after)
-	}
-	if after := s.do(t, "session", "ls", "-q"); after != sessions {
-		t.Errorf("there were the sessions %q, and are %q", sessions, after)
+	if after := s.standing(t); after != before {
+		t.Errorf("there were %s, and are %s", before, after)
 	}
 	// The same calls by a script of the console's own, in the same browser and after all of that, are answered: it was not the want
 	// of a session that refused them.

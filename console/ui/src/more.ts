@@ -3,8 +3,10 @@
 
 // The pages that nobody sees first. They are a file of their own, that is read when one of them is opened.
 export { Change } from "./pages/change";
+export { Beside } from "./parts/frame";
 export { Connect } from "./pages/connect";
 export { Images } from "./pages/images";
+export { Ports } from "./pages/ports";
 export { Runs } from "./pages/runs";
 export { Skills } from "./pages/skills";
 export { Snapshots } from "./pages/snapshots";

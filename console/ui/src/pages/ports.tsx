@@ -5,7 +5,8 @@
 import { call, may, seg } from "../api";
 import { exact, oneLine } from "../format";
 import { Code } from "../parts/copy";
-import { Action, Time, Trouble } from "../parts/parts";
+import { Frame, frames } from "../parts/frame";
+import { Action, Link, Time, Trouble } from "../parts/parts";
 import { useActivity } from "../parts/again";
 import { useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -14,7 +15,7 @@ import type { Port, PortList, PreviewLink, PreviewLinkList, Sandbox } from "../w
 const lives: [number, string][] = [[3600, "an hour"], [86400, "a day"], [604800, "a week"]];
 
 export function Ports(p: { of: Sandbox }): JSX.Element {
-  const s = p.of, ports = useSignal<Port[] | null>(null), links = useSignal<PreviewLink[]>([]), failed = useSignal<unknown>(null), life = useSignal(3600);
+  const s = p.of, ports = useSignal<Port[] | null>(null), links = useSignal<PreviewLink[]>([]), failed = useSignal<unknown>(null), life = useSignal(3600), shown = useSignal("");
   const write = may("sandboxes:write"), path = "/sandboxes/" + s.id, up = s.status === "running";
   const read = async (): Promise<void> => {
     try {
@@ -31,6 +32,7 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
     await call<PreviewLink>(path + "/preview-links", { method: "POST", body: { port, expires_seconds: life.value } });
     await read();
   };
+  const framed = links.value.find((l) => l.id === shown.value && l.url);
   return (
     <section aria-label="Ports">
       <Trouble error={failed.value} again={() => void read()} />
@@ -60,10 +62,15 @@ export function Ports(p: { of: Sandbox }): JSX.Element {
               <td>{l.url ? <a href={l.url} target="_blank" rel="noopener noreferrer">{l.url}</a> : <span class="faint">this browser reaches no host of previews; see docs/previews.md</span>}</td>
               <td>{l.port}</td><td><Time at={l.created_at} /> <span class="faint">{oneLine(l.created_by)}</span></td>
               <td>{l.expires_at ? <span title={exact(l.expires_at)}><Time at={l.expires_at} /></span> : "with the sandbox"}</td>
-              <td><Action failed={failed} class="danger" label={"Revoke the link to port " + l.port} do={async () => { await call(path + "/preview-links/" + seg(l.id), { method: "DELETE" }); await read(); }}>Revoke</Action></td>
+              <td><span class="buttons">
+                {l.url && frames() && <button type="button" aria-label={"Show it here: port " + l.port} aria-pressed={shown.value === l.id} onClick={() => { shown.value = shown.value === l.id ? "" : l.id; }}>Show it here</button>}
+                {l.url && frames() && <Link to={"/sandboxes/" + seg(s.id) + "/terminal?preview=" + seg(l.id)}>Beside a terminal</Link>}
+                <Action failed={failed} class="danger" label={"Revoke the link to port " + l.port} do={async () => { await call(path + "/preview-links/" + seg(l.id), { method: "DELETE" }); await read(); }}>Revoke</Action>
+              </span></td>
             </tr>
           ))}</tbody>
         </table>
+        {framed && <Frame key={framed.id} link={framed} close={() => { shown.value = ""; }} />}
       </>}
     </section>
   );

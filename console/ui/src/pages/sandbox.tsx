@@ -16,7 +16,6 @@ import { Activity } from "./activity";
 import { Later } from "../parts/later";
 import { Files } from "./files";
 import { Network } from "./network";
-import { Ports } from "./ports";
 import { Processes } from "./processes";
 import { nameOf } from "./sandboxes";
 import { Terminals } from "./terminals";
@@ -54,7 +53,7 @@ export function SandboxPage(p: { id: string; tab: string }): JSX.Element {
       {p.tab === "files" && <Files of={s} />}
       {p.tab === "time" && <TimeTravel of={s} />}
       {p.tab === "network" && <Network of={s} />}
-      {p.tab === "ports" && <Ports of={s} />}
+      {p.tab === "ports" && <Later page={(m) => <m.Ports of={s} />} />}
       {p.tab === "runs" && <Later page={(m) => <m.Runs of={s} />} />}
       {p.tab === "settings" && <Later page={(m) => <m.Change key={s.id} of={s} />} />}
       {!tabs.some(([id]) => id === p.tab) && <p>There is no such part. <Link to={to("")}>Overview</Link></p>}

@@ -6,6 +6,7 @@ import { call, may, seg } from "../api";
 import { oneLine } from "../format";
 import { Action, Trouble } from "../parts/parts";
 import { useActivity, whileSeen } from "../parts/again";
+import { Later } from "../parts/later";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -32,7 +33,8 @@ export function Terminals(p: { of: Sandbox }): JSX.Element {
     if (open) last.set(s.id, open);
     else if (read.value && list.value.length > 0 && may("sandboxes:write")) show((list.value.find((one) => one.process_id === last.get(s.id)) ?? list.value.at(-1)!).process_id);
   }, [s.id, open, read.value, list.value]);
-  const show = (id: string): void => go("/sandboxes/" + seg(s.id) + "/terminal?terminal=" + seg(id), true);
+  const preview = query.value.get("preview");
+  const show = (id: string): void => go("/sandboxes/" + seg(s.id) + "/terminal?terminal=" + seg(id) + (preview ? "&preview=" + seg(preview) : ""), true);
   const write = may("sandboxes:write");
   const begin = async (user?: string): Promise<void> => {
     const one = await call<Process>("/sandboxes/" + s.id + "/processes", { method: "POST", body: { argv: ["/bin/bash", "-l"], tty: true, ...(user ? { user } : {}) } });
@@ -48,7 +50,10 @@ export function Terminals(p: { of: Sandbox }): JSX.Element {
       </div>
       <Trouble error={failed.value} />
       {read.value && list.value.length === 0 && !open && <p class="empty">No terminal is open. {write ? "A new one stays when you leave, until its shell ends." : "This token may only read."}</p>}
-      {open && write && <Screen key={open} of={s} process={open} ended={() => void load()} />}
+      <div class={"beside" + (preview && open ? " two" : "")}>
+        {open && write && <Screen key={open} of={s} process={open} ended={() => void load()} />}
+        {write && <Later quiet page={(m) => <m.Beside of={s} />} />}
+      </div>
     </section>
   );
 }

@@ -18,9 +18,11 @@ function read(): void {
   });
 }
 
-export function Later(p: { page: (m: More) => JSX.Element }): JSX.Element {
+// Later shows a page, or with quiet what may as well come after what is beside it.
+export function Later(p: { page: (m: More) => JSX.Element | null; quiet?: boolean }): JSX.Element | null {
   useEffect(() => { if (!more.value) read(); }, []);
   if (more.value) return p.page(more.value);
+  if (p.quiet) return null;
   // A module that failed once stays so until the page is loaded again.
   return failed.value ? <Trouble error={failed.value} again={() => location.reload()} /> : <p role="status">Reading…</p>;
 }
