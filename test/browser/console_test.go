@@ -6,10 +6,12 @@ package browser_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -485,6 +487,8 @@ func TestTheConsole(t *testing.T) {
 		if sessions := s.do(t, "session", "ls"); !strings.Contains(sessions, "Mozilla") {
 			t.Errorf("the sessions: %s", sessions)
 		}
+		two.take()
+		codeReplacesNobodyUnasked(t, s, two)
 		s.do(t, append([]string{"session", "rm"}, strings.Fields(s.do(t, "session", "ls", "-q"))...)...)
 		two.reads("No token at hand?")
 		if err := browser.Visit(two.tab, address); err != nil {
@@ -492,6 +496,52 @@ func TestTheConsole(t *testing.T) {
 		}
 		two.reads("No token at hand?")
 	})
+}
+
+// codeReplacesNobodyUnasked opens addresses with somebody else's code where the server's administrator is signed in.
+func codeReplacesNobodyUnasked(t *testing.T, s *server, two *person) {
+	t.Helper()
+	other := *s
+	other.env = append(slices.Clone(s.env), "SANDPIT_TOKEN="+s.reader(t))
+	address := strings.TrimSpace(other.do(t, "console", "--print"))
+	_, hash, _ := strings.Cut(address, "#")
+	const name = "fetch('/v1/whoami').then(r => r.json()).then(w => w.name)"
+	for _, open := range []func(){
+		func() { // where no page of the console is open
+			if err := errors.Join(browser.Visit(two.tab, "about:blank"), browser.Visit(two.tab, address)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func() { await[bool](t, two.tab, "(location.hash = %q) !== ''", hash) }, // where one is
+	} {
+		open()
+		two.reads("You are signed in as admin-token")
+		two.picture("code")
+		two.until("to stay has the focus, and the code has left the address", "document.activeElement.innerText === 'Stay signed in as admin-token' && !location.href.includes('code')")
+		if got := await[string](t, two.tab, name); got != "admin-token" {
+			t.Errorf("%s is signed in", got)
+		}
+		two.presses("Stay signed in as admin-token")
+		two.reads("by-somebody-else")
+		if got := await[string](t, two.tab, name); got != "admin-token" {
+			t.Errorf("%s is signed in", got)
+		}
+	}
+	await[bool](t, two.tab, "(location.hash = %q) !== ''", hash)
+	two.presses("Sign in by the code instead")
+	two.reads("may only read")
+	if got := await[string](t, two.tab, name); got != "reader" {
+		t.Errorf("%s is signed in", got)
+	}
+	if got := await[string](t, two.tab, "document.body.innerText"); strings.Contains(got, "admin-token") {
+		t.Errorf("the page still has what was the other's: %s", got)
+	}
+	// A code that is good no more changes nothing.
+	await[bool](t, two.tab, "(location.hash = %q) !== ''", hash)
+	two.presses("Sign in by the code instead")
+	two.until("it is said why", "document.querySelector('[role=alert]')")
+	two.presses("Stay signed in as reader")
+	two.reads("by-somebody-else")
 }
 
 // documented compares what the pages asked for with the operations that docs/console.md names.

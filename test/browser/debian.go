@@ -50,25 +50,11 @@ func Dir() string {
 // Get returns the browser that dir has, and gets it first if there is none that runs: 100 MB, in half a minute. It
 // installs nothing, and not even apt's lists are changed. An [Absent] error is the reason why there can be none.
 func Get(ctx context.Context, dir string) (Program, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
-		return Program{}, err
-	}
-	info, err := os.Lstat(dir)
+	unlock, err := lock(dir)
 	if err != nil {
 		return Program{}, err
 	}
-	// Its programs are run: nobody else may have put them there.
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return Program{}, fmt.Errorf("%s is not a directory that only this user may write to; remove it", dir)
-	}
-	lock, err := os.Create(filepath.Join(dir, "lock"))
-	if err != nil {
-		return Program{}, err
-	}
-	defer lock.Close() // which unlocks it
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return Program{}, err
-	}
+	defer unlock()
 	kept := Program{root: filepath.Join(dir, "chromium")}
 	if said, err := os.ReadFile(filepath.Join(kept.root, stamp)); err == nil {
 		// The host may have lost a library that it had when this was unpacked.
@@ -76,14 +62,68 @@ func Get(ctx context.Context, dir string) (Program, error) {
 			return kept, kept.writeFonts(kept.root)
 		}
 	}
-	return kept, unpack(ctx, dir, &kept)
+	return kept, kept.unpack(ctx, dir)
+}
+
+// GetVim returns the path of Debian's smallest vim below dir, and gets it first as [Get] does: 2 MB. It needs no file beside it.
+func GetVim(ctx context.Context, dir string) (string, error) {
+	unlock, err := lock(dir)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	const program = "usr/bin/vim.tiny"
+	root := filepath.Join(dir, "vim")
+	if _, err := os.Stat(filepath.Join(root, program)); err == nil {
+		return filepath.Join(root, program), nil
+	}
+	return filepath.Join(root, program), fetch(ctx, dir, root, []string{"download", "vim-tiny"}, func(next string) error {
+		_, err := os.Stat(filepath.Join(next, program))
+		return err
+	})
+}
+
+// lock makes dir, which nobody else may write to, and waits for who else gets something there.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+		return nil, err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
+	// Its programs are run: nobody else may have put them there.
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		return nil, fmt.Errorf("%s is not a directory that only this user may write to; remove it", dir)
+	}
+	f, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { _ = f.Close() }, nil // which unlocks it
 }
 
 // unpack puts what is complete into the place of p.
-func unpack(ctx context.Context, dir string, p *Program) (err error) {
+func (p *Program) unpack(ctx context.Context, dir string) error {
+	return fetch(ctx, dir, p.root, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...), func(root string) (err error) {
+		if err := p.writeFonts(root); err != nil {
+			return err
+		}
+		if p.Version, err = (Program{root: root}).version(ctx); err != nil {
+			return fmt.Errorf("what was unpacked does not run: %w", err)
+		}
+		return os.WriteFile(filepath.Join(root, stamp), []byte(p.Version), 0o644)
+	})
+}
+
+// fetch has apt-get fetch packages by args, and puts what is in them into the place of root once complete has nothing against it.
+func fetch(ctx context.Context, dir, root string, args []string, complete func(root string) error) (err error) {
 	for _, tool := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return Absent{"a browser is unpacked of Debian's packages, and this host has no " + tool}
+			return Absent{"this is unpacked of Debian's packages, and this host has no " + tool}
 		}
 	}
 	scratch, err := os.MkdirTemp(dir, "new-")
@@ -91,43 +131,37 @@ func unpack(ctx context.Context, dir string, p *Program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	next := Program{root: filepath.Join(scratch, "root")}
+	next, archives := filepath.Join(scratch, "root"), filepath.Join(scratch, "archives")
 	for _, sub := range []string{"lists/partial", "archives/partial", "root"} {
 		if err := os.MkdirAll(filepath.Join(scratch, sub), 0o755); err != nil {
 			return err
 		}
 	}
-	for _, args := range [][]string{{"update"}, append([]string{"install", "--yes", "--no-install-recommends", "--download-only"}, packages...)} {
+	for _, args := range [][]string{{"update"}, args} {
 		cmd := exec.CommandContext(ctx, "apt-get", append([]string{
 			"-q", "-o", "Dir::State::lists=" + filepath.Join(scratch, "lists"), "-o", "Dir::Cache=" + scratch, "-o", "APT::Sandbox::User=root",
 		}, args...)...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+		cmd.Dir, cmd.Env = archives, append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
 		if err := said(cmd); err != nil {
 			if why := unreachable.FindString(err.Error()); why != "" {
-				return Absent{"Debian's package " + packages[0] + " cannot be fetched: " + why}
+				return Absent{"Debian's package " + args[len(args)-1] + " cannot be fetched: " + why}
 			}
 			return err
 		}
 	}
-	archives, err := filepath.Glob(filepath.Join(scratch, "archives", "*.deb"))
+	files, err := filepath.Glob(filepath.Join(archives, "*.deb"))
 	if err != nil {
 		return err
 	}
-	for _, archive := range archives {
-		if err := said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, next.root)); err != nil {
+	for _, archive := range files {
+		if err := said(exec.CommandContext(ctx, "dpkg-deb", "--extract", archive, next)); err != nil {
 			return err
 		}
 	}
-	if err := p.writeFonts(next.root); err != nil {
+	if err := complete(next); err != nil {
 		return err
 	}
-	if p.Version, err = next.version(ctx); err != nil {
-		return fmt.Errorf("what was unpacked does not run: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(next.root, stamp), []byte(p.Version), 0o644); err != nil {
-		return err
-	}
-	return errors.Join(os.RemoveAll(p.root), os.Rename(next.root, p.root))
+	return errors.Join(os.RemoveAll(root), os.Rename(next, root))
 }
 
 // unreachable is what apt says when there is no archive that serves us, or none with the package.

@@ -4,6 +4,7 @@
 package browser_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -96,24 +97,40 @@ func TestByTheKeyboardAlone(t *testing.T) {
 	one.writes("echo by-$((40+2))-keys\r")
 	one.until("its answer is shown", "document.querySelector('.xterm-rows').innerText.includes('by-42-keys')")
 
-	t.Run("AFullScreenProgramIsResized", func(t *testing.T) {
+	t.Run("VimIsTypedInto", func(t *testing.T) {
 		one.t = t
-		// less draws on the alternate screen, asks for the size and draws anew when it changes, as vim does; vim is in no image of ours.
-		one.writes("less numbers.txt\r")
+		vim, err := browser.GetVim(t.Context(), browser.Dir())
+		if absent, ok := errors.AsType[browser.Absent](err); ok {
+			t.Skip(absent)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.do(t, "cp", vim, "keys:/workspace/vim")
+		one.writes("./vim -u NONE -N numbers.txt\r")
 		rows := "[...document.querySelectorAll('.xterm-rows > div')].map(d => d.innerText.trim())"
 		one.until("it has the screen", "(r => r[0] === '1' && r.at(-1).includes('numbers.txt'))(%s)", rows)
 		before := await[int](t, one.tab, "document.querySelectorAll('.xterm-rows > div').length")
 		if err := browser.Size(one.tab, 900, 420); err != nil {
 			t.Fatal(err)
 		}
-		one.until("it is drawn for the new size", "(r => r.length < %d && r.length > 3 && r[0] === '1' && r[1] === '2' && /^(numbers|:)/.test(r.at(-1)))(%s)", before, rows)
+		one.until("it is drawn for the new size", "(r => r.length < %d && r.length > 3 && r[0] === '1' && r.at(-2) === String(r.length - 1))(%s)", before, rows)
 		one.writes("G")
 		one.until("it is at the end", "(%s).includes('500')", rows)
 		if err := browser.Size(one.tab, 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		one.until("it has the old size", "document.querySelectorAll('.xterm-rows > div').length === %d", before)
-		one.writes("q")
+		one.until("it has the old size", "(r => r.length === %d && r.at(-2) === '500')(%s)", before, rows)
+		one.writes("ggOtyped in vim: <ü> ")
+		one.keys("Tab", "Escape")
+		one.until("it is in the text", "(r => r[0].startsWith('typed in vim: <ü>') && r[1] === '1')(%s)", rows)
+		one.picture("vim")
+		one.writes(":w\r")
+		one.until("it says what it wrote", "(%s).at(-1).includes('501')", rows)
+		if got := s.do(t, "exec", "keys", "--", "head", "-n", "2", "numbers.txt"); got != "typed in vim: <ü> \t\n1\n" {
+			t.Errorf("the file begins with %q", got)
+		}
+		one.writes(":q\r")
 		one.until("the screen before is back", "document.querySelector('.xterm-rows').innerText.includes('by-42-keys')")
 		one.writes("stty size\r")
 		one.until("the shell knows the size", "document.querySelector('.xterm-rows').innerText.includes('%d ')", before)

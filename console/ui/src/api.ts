@@ -72,14 +72,19 @@ export async function save(path: string, name: string): Promise<void> {
 // seg is a part of a path.
 export const seg = (text: string): string => encodeURIComponent(text);
 
+// known returns who is signed in; null: nobody.
+export async function known(): Promise<Whoami | null> {
+  try {
+    return await call<Whoami>("/whoami");
+  } catch (e) {
+    if (e instanceof Failure && e.status === 401) return null;
+    throw e;
+  }
+}
+
 // look finds out who is signed in.
 export async function look(): Promise<void> {
-  try {
-    who.value = await call<Whoami>("/whoami");
-  } catch (e) {
-    if (e instanceof Failure && e.status === 401) who.value = null;
-    else throw e;
-  }
+  who.value = await known();
 }
 
 export async function signIn(by: { token: string } | { code: string }): Promise<void> {

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What everything else is in: who is signed in, where one is, whether the server is there.
-import { look, may, signIn, signOut, who } from "./api";
-import { span } from "./format";
+import { known, may, signIn, signOut, who } from "./api";
+import { oneLine, span } from "./format";
 import { away, follow } from "./live";
 import { Failure } from "./api";
-import { Link, now, Trouble } from "./parts/parts";
+import { Action, Link, now, Trouble } from "./parts/parts";
 import { Access } from "./pages/access";
 import { Audit } from "./pages/audit";
 import { Later } from "./parts/later";
@@ -16,7 +16,7 @@ import { SandboxPage } from "./pages/sandbox";
 import { Sandboxes } from "./pages/sandboxes";
 import { SignIn } from "./pages/signin";
 import { at, base, go, path } from "./router";
-import { effect, render, signal } from "./vendor/core";
+import { effect, render, signal, useEffect, useRef, useSignal } from "./vendor/core";
 import type { JSX } from "./vendor/core";
 
 const failed = signal<unknown>(null);
@@ -95,20 +95,50 @@ function Page(): JSX.Element {
   return <section><h1>There is no such page</h1><p><Link to="/sandboxes">Sandboxes</Link> are here.</p></section>;
 }
 
+// offered is a code that the address had while somebody was signed in already.
+const offered = signal("");
+
+// Instead asks before a code takes the place of who is signed in: whoever has people open such an address would see what they do from then
+// on as his own.
+function Instead(): JSX.Element {
+  const wrong = useSignal<unknown>(null), me = oneLine(who.value!.name), stay = useRef<HTMLButtonElement>(null);
+  useEffect(() => { document.title = "Sign in by a code? · sandpit"; stay.current?.focus(); }, []);
+  return (
+    <main id="content" class="signin">
+      <h1>You are signed in as {me}</h1>
+      <p>The address that was opened signs this browser in by a code, as whoever made the code. If you have not just run <code>sandpit console</code>, or been sent the address by somebody whom you trust, stay as you are: what you do after it is done with the rights of somebody else, who can see it.</p>
+      <Trouble error={wrong.value} />
+      <div class="buttons">
+        <button type="button" class="primary" ref={stay} onClick={() => { offered.value = ""; }}>Stay signed in as {me}</button>
+        <Action failed={wrong} do={async () => {
+          await signIn({ code: offered.value });
+          location.reload(); // nothing of what is shown is the other's
+        }}>Sign in by the code instead</Action>
+      </div>
+    </main>
+  );
+}
+
 function App(): JSX.Element | null {
   if (who.value === undefined) return failed.value ? <main id="content"><Trouble error={failed.value} again={() => void begin()} /></main> : null;
   if (who.value === null) return <SignIn why={failed.value} />;
+  if (offered.value) return <Instead />;
   return <><Header /><Palette /><Away /><main id="content" tabIndex={-1}><Trouble error={failed.value} /><Page /></main></>;
 }
 
-// begin finds out who is signed in. A code in the address is good once; it leaves the address before it is sent.
+// begin finds out who is signed in. A code in the address is good once; it leaves the address before it is sent, and is not sent
+// unasked where somebody is signed in.
 async function begin(): Promise<void> {
   failed.value = null;
   const code = /^#code=(spo_[A-Z2-7]+)$/.exec(location.hash)?.[1];
   if (location.hash) history.replaceState(null, "", location.pathname + location.search);
   try {
-    if (code) await signIn({ code });
-    else await look();
+    const now = await known();
+    if (!now && code) await signIn({ code });
+    else {
+      who.value = now;
+      offered.value = code ?? "";
+    }
   } catch (e) {
     if (code && e instanceof Failure && e.status !== 0) {
       failed.value = e;
@@ -125,5 +155,6 @@ export function start(): void {
   render(<App />, document.getElementById("app")!);
   follow();
   nameColumns();
+  addEventListener("hashchange", () => { if (location.hash.startsWith("#code=")) void begin(); });
   void begin();
 }
