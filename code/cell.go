@@ -263,7 +263,7 @@ func (x *cell) run(ctx context.Context, k *codeKernel) (kernel.Outcome, error) {
 	if secrets, err := x.u.Secrets(ctx); err == nil {
 		k.session.Redact(secrets)
 	}
-	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept, Deliver: x.deliverTo(k)}
+	c := kernel.Cell{Code: x.r.Code, Env: x.r.Env, Argv: x.r.Argv, Stdin: x.stdin, Timeout: x.r.Timeout, Slept: x.u.Slept, Deliver: x.deliverTo(k)}
 	gaps := k.process.Gaps()
 	res, err := k.session.Execute(ctx, c, x.handler(ctx))
 	res, err = x.endAtTimeout(ctx, k, res, err)

@@ -40,6 +40,7 @@ type Request struct {
 	Cwd  string            // with Stateless: as in ContextRequest
 	User string            // with Stateless: as in ContextRequest
 	Env  map[string]string // for this cell
+	Argv []string          // for this cell, as in kernel.Cell
 
 	Timeout   time.Duration // the cell is interrupted then, and its kernel killed if that does not end it; zero: Defaults.CommandTimeout
 	MaxStdout int64         // bytes to collect; zero: DefaultOutput
@@ -177,6 +178,9 @@ func (s *Service) checkRequest(r *Request) (sandbox.Context, error) {
 		k.Bad("code", "is not valid UTF-8")
 	case strings.IndexByte(r.Code, 0) >= 0:
 		k.Bad("code", "holds a NUL byte")
+	}
+	if err := k.Take(kernel.CheckArgv(r.Argv)); err != nil {
+		return sandbox.Context{}, err
 	}
 	k.Bytes("max_stdout", r.MaxStdout, engine.MaxCollected)
 	k.Bytes("max_stderr", r.MaxStderr, engine.MaxCollected)

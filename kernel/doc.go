@@ -27,7 +27,7 @@
 // Python and Node are given a line "size token" (Node the language, too) and their text; then
 // each request is its length in decimal, a newline, and JSON:
 //
-//	{"op":"run","id":3,"code":"1+1","env":{"NAME":"value"}}
+//	{"op":"run","id":3,"code":"1+1","env":{"NAME":"value"},"argv":["one"]}
 //	{"op":"ping","id":3}
 //	{"op":"interrupt","id":3}                   Node only, beside the signal
 //

@@ -24,12 +24,17 @@ const (
 	MaxEnv      = 256       // variables
 	MaxEnvBytes = 128 << 10 // of their names and values together
 	MaxStdin    = 1 << 20   // bytes
+	MaxArgv     = 128 << 10 // bytes of arguments together
 )
 
 // Cell is code to run.
 type Cell struct {
 	Code string
 	Env  map[string]string // variables of the environment, for this cell only
+
+	// Argv is the cell's arguments, for this cell only: in sys.argv from 1, in process.argv from 2, in bash $1 and so on.
+	// Nil: they are as the cells before have left them.
+	Argv []string
 
 	// Stdin is the cell's standard input, in bash; in other languages it is fault.Invalid.
 	// Empty: it is at its end.
@@ -81,6 +86,9 @@ func (c *Cell) check(l Language) error {
 	if strings.ContainsRune(c.Code, 0) {
 		return fault.InvalidField("code", "holds a NUL character, which no language here allows")
 	}
+	if err := CheckArgv(c.Argv); err != nil {
+		return err
+	}
 	if c.Timeout < 0 || c.Grace < 0 {
 		return fault.InvalidField("timeout", "%v and its grace %v: neither can be negative", c.Timeout, c.Grace)
 	}
@@ -96,6 +104,22 @@ func (c *Cell) check(l Language) error {
 	}
 	if len(c.Env) > MaxEnv || size > MaxEnvBytes {
 		return fault.InvalidField("env", "has %d variables of %d bytes, over the bounds of %d and %d", len(c.Env), size, MaxEnv, MaxEnvBytes)
+	}
+	return nil
+}
+
+// CheckArgv is fault.Invalid for arguments that no cell could be given.
+func CheckArgv(argv []string) error {
+	size := 0
+	for i, arg := range argv {
+		size += len(arg) + 1
+		if !utf8.ValidString(arg) || strings.ContainsRune(arg, 0) {
+			return fault.InvalidField("argv", "argument %d is not valid UTF-8, or holds a NUL", i+1)
+		}
+	}
+	if size > MaxArgv {
+		return fault.InvalidField("argv", "has %d arguments of %d bytes, over the bound of %d bytes", len(argv), size, MaxArgv).
+			WithRemedy("write them to a file and read that")
 	}
 	return nil
 }
@@ -119,7 +143,7 @@ func (l Language) run(id int64, c Cell) []byte {
 	if l == Bash {
 		return bashRun(id, c, nil)
 	}
-	return framed(request{Op: "run", ID: id, Code: &c.Code, Env: c.Env})
+	return framed(request{Op: "run", ID: id, Code: &c.Code, Env: c.Env, Argv: c.Argv})
 }
 
 // ping asks for an answer when no cell runs.
@@ -148,6 +172,7 @@ type request struct {
 	ID   int64             `json:"id"`
 	Code *string           `json:"code,omitempty"`
 	Env  map[string]string `json:"env,omitempty"`
+	Argv []string          `json:"argv,omitempty"`
 }
 
 func framed(r request) []byte {
@@ -171,7 +196,11 @@ func bashRun(id int64, c Cell, streams *Streams) []byte {
 	for _, name := range names {
 		b.WriteString(name + "=" + quote(c.Env[name]) + " ")
 	}
-	b.WriteString(`\command source /dev/fd/197 ` + bashStreams(c, streams) + ` 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
+	b.WriteString(`\command source /dev/fd/197 `)
+	for _, arg := range c.Argv {
+		b.WriteString(quote(arg) + " ")
+	}
+	b.WriteString(bashStreams(c, streams) + ` 197<<<` + quote(c.Code) + " 198>&- 199>&-\n")
 	b.WriteString("__sandpit_end " + n + " $? && :\n")
 	return []byte(b.String())
 }

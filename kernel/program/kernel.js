@@ -423,11 +423,15 @@
     requests.on('error', () => parentPort.postMessage({ op: 'leave', code: 1 }));
   }
 
+  function cellName(count) {
+    return 'cell-' + count + (language === 'typescript' ? '.ts' : '.js');
+  }
+
   function evaluate(code, count) {
     return new Promise((resolve, reject) => {
       let ended = false;
       cell.settle = reject;
-      const name = 'cell-' + count + (language === 'typescript' ? '.ts' : '.js');
+      const name = cellName(count);
       let expression;
       const answered = (error, answer) => {
         if (error) { // nothing else than its termination makes it fail
@@ -477,6 +481,8 @@
       before[name] = process.env[name];
       process.env[name] = value;
     }
+    const argv = process.argv;
+    if (request.argv) process.argv = [argv[0], cellName(count), ...request.argv];
     const end = { t: 'end', id: cell.id, status: 'ok' };
     try {
       const value = await evaluate(request.code, count);
@@ -490,6 +496,7 @@
       if (value === undefined) delete process.env[name];
       else process.env[name] = value;
     }
+    if (request.argv) process.argv = argv;
     if (cell.dropped) end.dropped = cell.dropped;
     const id = cell.id;
     cell = null;

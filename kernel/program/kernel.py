@@ -1050,6 +1050,9 @@ class Kernel:
         for name, value in (request.get("env") or {}).items():
             before[name] = os.environ.get(name)
             os.environ[name] = value
+        argv = sys.argv
+        if request.get("argv"):
+            sys.argv = [""] + request["argv"]
         try:
             try:
                 signal.signal(signal.SIGINT, self.handler)
@@ -1081,6 +1084,8 @@ class Kernel:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+        if request.get("argv"):
+            sys.argv = argv
         flush()
         self.wire.pending = False
         if self.display.dropped:

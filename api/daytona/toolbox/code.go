@@ -20,7 +20,6 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
-	"sandpit.dev/sandbox"
 )
 
 // codeOperations are those on code whose variables live on.
@@ -47,13 +46,8 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 		return wire.CodeRan{}, err
 	}
 	r := code.Request{
-		Code: b.Code, Language: cmp.Or(httpapi.Given(b.Language), "python"), Stateless: true, Env: b.Envs, Timeout: limit,
+		Code: b.Code, Language: cmp.Or(httpapi.Given(b.Language), "python"), Stateless: true, Env: b.Envs, Argv: b.Argv, Timeout: limit,
 		MaxStdout: maxOutput / 2, MaxStderr: maxOutput / 2, InterruptOnDisconnect: true, Room: c.Room,
-	}
-	if len(b.Argv) > 0 {
-		if r.Code, err = withArguments(r.Language, b.Code, b.Argv); err != nil {
-			return wire.CodeRan{}, err
-		}
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
@@ -73,22 +67,6 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 	}
 	out.Artifacts = artifacts(res.Results)
 	return out, nil
-}
-
-// withArguments has code find its arguments where programs do. The first line stays the first.
-func withArguments(language, text string, argv []string) (string, error) {
-	list, err := json.Marshal(argv)
-	if err != nil {
-		return "", err
-	}
-	switch kernel.Language(language) {
-	case kernel.Python:
-		return "import sys as _s; _s.argv[1:] = " + string(list) + "; del _s; " + text, nil
-	case kernel.JavaScript, kernel.TypeScript:
-		return "process.argv.splice(2, Infinity, ..." + string(list) + "); " + text, nil
-	case kernel.Bash:
-	}
-	return "", fault.InvalidField("language", "%q has no arguments here; there are python, javascript and typescript", sandbox.Clip(language, 40))
 }
 
 func traceback(e *kernel.Error) string {
