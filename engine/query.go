@@ -17,13 +17,23 @@ import (
 // Get returns a sandbox. It counts as a use: whoever asks for a sandbox by name
 // is about to work with it.
 func (e *Engine) Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.get(ctx, c, ref, func(b *entry) { b.touch(e.now(), actCall) })
+}
+
+// Inspect is Get that does not count as a use.
+func (e *Engine) Inspect(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error) {
+	return e.get(ctx, c, ref, func(*entry) {})
+}
+
+// get returns a sandbox, of whose entry note is told.
+func (e *Engine) get(ctx context.Context, c access.Caller, ref string, note func(*entry)) (*sandbox.Sandbox, error) {
 	c = c.Inside()
 	for tries := 1; ; tries++ {
 		b, err := e.visit(ctx, c, access.SandboxesRead, ref)
 		if err != nil {
 			return nil, err
 		}
-		b.touch(e.now(), actCall)
+		note(b)
 		var s *sandbox.Sandbox
 		if err = e.outcomes.Wait(ctx, b); err == nil {
 			s, err = b.current()

@@ -29,6 +29,9 @@ const (
 // ReasonPromoted is the reason of errors about a sandbox that is gone since its fork took its place.
 const ReasonPromoted = "promoted"
 
+// ReasonNoSandbox is the reason of errors about a sandbox that is not there, where the request may name other things, too.
+const ReasonNoSandbox = "no_sandbox"
+
 // What [PlaceGiven] puts around the id.
 const placeGivenTo, placeGiven = "its fork ", " was given its place"
 

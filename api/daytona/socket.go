@@ -19,7 +19,6 @@ import (
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	"sandpit.dev/engine"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -98,14 +97,10 @@ func (s *follower) serve(ctx context.Context) {
 	}
 	ctx, caller, done, err := s.introduce(ctx)
 	if err != nil {
-		_ = s.send(ctx, packetRefused, map[string]string{"message": fault.As(err).Message})
-		_ = s.conn.Close(websocket.StatusPolicyViolation, "")
+		s.refuse(ctx, err)
 		return
 	}
 	defer done()
-	if s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()}) != nil {
-		return
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -113,12 +108,22 @@ func (s *follower) serve(ctx context.Context) {
 	defer s.conn.CloseNow() // which ends the reading
 	wg.Go(func() { defer cancel(); s.read(ctx) })
 	wg.Go(func() { defer cancel(); s.ping(ctx) })
-	err = s.follow(ctx, caller)
-	if err != nil && ctx.Err() == nil {
+	begun, err := s.follow(ctx, caller)
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case begun:
 		_ = s.send(ctx, packetClose, nil)
+	default:
+		s.refuse(ctx, err)
 	}
 	_ = s.conn.Close(websocket.StatusNormalClosure, "")
 	cancel()
+}
+
+// refuse ends a connection that was not taken.
+func (s *follower) refuse(ctx context.Context, err error) {
+	_ = s.send(ctx, packetRefused, map[string]string{"message": fault.As(err).Message})
+	_ = s.conn.Close(websocket.StatusPolicyViolation, "")
 }
 
 // introduce reads the message with the token, where the request had none.
@@ -190,15 +195,23 @@ type updated struct {
 	NewState string       `json:"newState"`
 }
 
-// follow tells of the sandboxes of the caller's project.
-func (s *follower) follow(ctx context.Context, caller access.Caller) error {
+// follow tells of the sandboxes of the caller's project. begun reports whether the client was told that it is connected: what
+// is committed from then on it hears of.
+func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool, err error) {
+	connect := func(string, bool) error {
+		begun = true
+		return s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()})
+	}
 	if s.Events == nil {
+		if err := connect("", false); err != nil {
+			return begun, err
+		}
 		<-ctx.Done()
-		return nil
+		return begun, nil
 	}
 	states := make(map[string]string) // the last that were told, as far as they are known
-	return s.Events.Follow(ctx, caller, events.Query{Types: []string{"sandbox"}}, events.Follower{
-		Begun: func(string, bool) error { return nil },
+	err = s.Events.Follow(ctx, caller, events.Query{Types: []string{"sandbox"}}, events.Follower{
+		Begun: connect,
 		Gap:   func(string) error { return nil }, // clients look by themselves, too
 		Told: func(all []*events.Event, _ string) error {
 			for _, e := range all {
@@ -224,25 +237,22 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) error {
 			return nil
 		},
 	})
+	return begun, err
 }
 
 // maxStates bounds the sandboxes whose last state a follower knows.
 const maxStates = 10_000
 
-// sandboxOf returns the sandbox of an event as it is now. Looking is no use of it.
-func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (wire.Sandbox, bool, error) {
-	page, err := s.Sandboxes.List(ctx, caller, engine.SandboxesRequest{Search: e.Subject, Limit: 10})
-	if err != nil {
+// sandboxOf returns the sandbox of an event as it is now; ok is false where it is gone, and this is an earlier event.
+func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (box wire.Sandbox, ok bool, err error) {
+	now, err := s.Sandboxes.Inspect(ctx, caller, e.Subject)
+	switch {
+	case fault.Is(err, fault.NotFound) && e.Type == "sandbox.deleted":
+		now = &sandbox.Sandbox{ID: sandbox.ID(e.Subject), Project: e.Project, State: sandbox.Deleted, CreatedAt: e.At, UpdatedAt: e.At, LastActivity: e.At}
+	case fault.Is(err, fault.NotFound): // the event of that comes
+		return wire.Sandbox{}, false, nil
+	case err != nil:
 		return wire.Sandbox{}, false, err
 	}
-	gone := &sandbox.Sandbox{ID: sandbox.ID(e.Subject), Project: e.Project, State: sandbox.Deleted, CreatedAt: e.At, UpdatedAt: e.At, LastActivity: e.At}
-	for _, one := range page.Items {
-		if string(one.ID) == e.Subject {
-			gone = one
-		}
-	}
-	if gone.State == sandbox.Deleted && e.Type != "sandbox.deleted" {
-		return wire.Sandbox{}, false, nil
-	}
-	return wire.Sandbox{ListItem: s.item(s.r, gone), Env: map[string]string{}}, true, nil
+	return wire.Sandbox{ListItem: s.item(s.r, now), Env: map[string]string{}}, true, nil
 }

@@ -17,7 +17,9 @@ import (
 type Sandboxes interface {
 	// Create makes a sandbox, or returns the one that has the key.
 	Create(ctx context.Context, c access.Caller, r engine.CreateRequest) (s *sandbox.Sandbox, created bool, err error)
+	// Get counts as a use of the sandbox, and Inspect does not.
 	Get(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
+	Inspect(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)
 	List(ctx context.Context, c access.Caller, r engine.SandboxesRequest) (engine.Page, error)
 	Update(ctx context.Context, c access.Caller, ref string, p update.Patch) (*sandbox.Sandbox, error)
 	Start(ctx context.Context, c access.Caller, ref string) (*sandbox.Sandbox, error)

@@ -10,7 +10,7 @@ import (
 
 // NoSandbox returns the error for a sandbox that is not there.
 func NoSandbox(ref string) *fault.Error {
-	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(ref, 80)).
+	return fault.New(fault.NotFound, "there is no sandbox %q", sandbox.Clip(ref, 80)).WithReason(sandbox.ReasonNoSandbox).
 		WithRemedy("list the sandboxes to see which there are, or create one")
 }
 
