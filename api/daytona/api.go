@@ -4,18 +4,22 @@
 package daytona
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"sandpit.dev/api/daytona/lacking"
 	"sandpit.dev/api/daytona/problem"
 	"sandpit.dev/api/daytona/toolbox"
+	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
+	"sandpit.dev/sandbox"
 )
 
 // Base is where clients find the API: they are told its address, and add their paths.
@@ -55,7 +59,7 @@ func New(o Options) (*API, error) {
 		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files and the name of its region")
 	}
 	a := &API{Services: o.Services, previews: o.Previews, files: o.Files, target: o.Target, version: o.Version}
-	ops := append(a.operations(), lacking.Operations("", lackingOperations())...)
+	ops := slices.Concat(a.operations(), a.clockOperations(), lacking.Operations("", lackingOperations()))
 	inside := toolbox.New(toolbox.Options{Services: o.Services, Guard: o.Guard, Files: o.Files})
 	under := []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} // the second is older clients'
 	for _, op := range inside.Operations() {
@@ -93,30 +97,36 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Close ends sockets, and the waiting for commands, which go on. It may be called twice.
 func (a *API) Close() { a.handler.Close() }
 
+// sandboxOp returns a row of the table: what it does with a sandbox is answered with that, as it is then.
+func sandboxOp[In any](a *API, id, pattern string, serve func(context.Context, *httpapi.Call, *In) (*sandbox.Sandbox, error)) httpapi.Operation {
+	return httpapi.Bounded(id, pattern, "", http.StatusOK, func(ctx context.Context, c *httpapi.Call, in *In) (wire.Sandbox, error) {
+		s, err := serve(ctx, c, in)
+		if err != nil {
+			return wire.Sandbox{}, inWords(err)
+		}
+		return a.whole(c, s), nil
+	})
+}
+
 // operations are those of the control plane. Statuses are those of the clients' published description.
 func (a *API) operations() []httpapi.Operation {
 	return []httpapi.Operation{
-		httpapi.Op("createSandbox", "POST /sandbox", "", http.StatusOK, a.createSandbox),
+		sandboxOp(a, "createSandbox", "POST /sandbox", a.createSandbox),
 		httpapi.Op("listSandboxes", "GET /sandbox", "", http.StatusOK, a.listSandboxes),
 		httpapi.Op("listSandboxesPaginated", "GET /sandbox/paginated", "", http.StatusOK, a.numberedSandboxes),
-		httpapi.Op("getSandbox", "GET /sandbox/{id}", "", http.StatusOK, a.getSandbox),
-		httpapi.Op("deleteSandbox", "DELETE /sandbox/{id}", "", http.StatusOK, a.deleteSandbox),
-		httpapi.Op("startSandbox", "POST /sandbox/{id}/start", "", http.StatusOK, a.startSandbox),
-		httpapi.Op("stopSandbox", "POST /sandbox/{id}/stop", "", http.StatusOK, a.stopSandbox),
-		httpapi.Op("pauseSandbox", "POST /sandbox/{id}/pause", "", http.StatusOK, a.pauseSandbox),
-		httpapi.Op("archiveSandbox", "POST /sandbox/{id}/archive", "", http.StatusOK, a.archiveSandbox),
-		httpapi.Op("recoverSandbox", "POST /sandbox/{id}/recover", "", http.StatusOK, a.startSandbox),
-		httpapi.Op("resizeSandbox", "POST /sandbox/{id}/resize", "", http.StatusOK, a.resizeSandbox),
-		httpapi.Op("forkSandbox", "POST /sandbox/{id}/fork", "", http.StatusOK, a.forkSandbox),
+		sandboxOp(a, "getSandbox", "GET /sandbox/{id}", a.getSandbox),
+		sandboxOp(a, "deleteSandbox", "DELETE /sandbox/{id}", a.deleteSandbox),
+		sandboxOp(a, "startSandbox", "POST /sandbox/{id}/start", a.startSandbox),
+		sandboxOp(a, "stopSandbox", "POST /sandbox/{id}/stop", a.stopSandbox),
+		sandboxOp(a, "pauseSandbox", "POST /sandbox/{id}/pause", a.pauseSandbox),
+		sandboxOp(a, "archiveSandbox", "POST /sandbox/{id}/archive", a.archiveSandbox),
+		sandboxOp(a, "recoverSandbox", "POST /sandbox/{id}/recover", a.startSandbox),
+		sandboxOp(a, "resizeSandbox", "POST /sandbox/{id}/resize", a.resizeSandbox),
+		sandboxOp(a, "forkSandbox", "POST /sandbox/{id}/fork", a.forkSandbox),
 		httpapi.Op("replaceLabels", "PUT /sandbox/{id}/labels", "", http.StatusOK, a.replaceLabels),
-		httpapi.Op("setPublic", "POST /sandbox/{id}/public/{value}", "", http.StatusOK, a.setPublic),
-		httpapi.Op("setAutostop", "POST /sandbox/{id}/autostop/{value}", "", http.StatusOK, a.setAutostop),
-		httpapi.Op("setAutopause", "POST /sandbox/{id}/autopause/{value}", "", http.StatusOK, a.setAutopause),
-		httpapi.Op("setAutoarchive", "POST /sandbox/{id}/autoarchive/{value}", "", http.StatusOK, a.setAutoarchive),
-		httpapi.Op("setAutodelete", "POST /sandbox/{id}/autodelete/{value}", "", http.StatusOK, a.setAutodelete),
-		httpapi.Op("setTTL", "POST /sandbox/{id}/ttl/{value}", "", http.StatusOK, a.setTTL),
+		sandboxOp(a, "setPublic", "POST /sandbox/{id}/public/{value}", a.setPublic),
 		httpapi.Op("updateLastActivity", "POST /sandbox/{id}/last-activity", "", http.StatusCreated, a.touch),
-		httpapi.Op("updateNetworkSettings", "POST /sandbox/{id}/network-settings", "", http.StatusOK, a.setNetwork),
+		sandboxOp(a, "updateNetworkSettings", "POST /sandbox/{id}/network-settings", a.setNetwork),
 		httpapi.Op("getToolboxProxyUrl", "GET /sandbox/{id}/toolbox-proxy-url", "", http.StatusOK, a.toolboxAddress),
 		httpapi.Op("getSandboxSigningKey", "GET /sandbox/{id}/signing-key", "", http.StatusOK, a.signingKey).ReadsContent(),
 		httpapi.Op("rotateSandboxSigningKey", "POST /sandbox/{id}/signing-key/rotate", "", http.StatusOK, a.rotateSigningKey),
@@ -124,10 +134,10 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("getSignedPortPreviewUrl", "GET /sandbox/{id}/ports/{port}/signed-preview-url", "", http.StatusOK, a.signedURL),
 		httpapi.Op("expireSignedPortPreviewUrl", "POST /sandbox/{id}/ports/{port}/signed-preview-url/{token}/expire", "", http.StatusOK, a.expireSigned),
 		httpapi.Op("listVolumes", "GET /volumes", "", http.StatusOK, a.listVolumes),
-		httpapi.Op("createVolume", "POST /volumes", "", http.StatusOK, a.createVolume),
+		httpapi.Bounded("createVolume", "POST /volumes", "", http.StatusOK, a.createVolume),
 		httpapi.Op("getVolume", "GET /volumes/{id}", "", http.StatusOK, a.getVolume),
 		httpapi.Op("getVolumeByName", "GET /volumes/by-name/{id}", "", http.StatusOK, a.getVolume),
-		httpapi.Op("deleteVolume", "DELETE /volumes/{id}", "", http.StatusOK, a.deleteVolume),
+		httpapi.Bounded("deleteVolume", "DELETE /volumes/{id}", "", http.StatusOK, a.deleteVolume),
 		httpapi.Op("getConfig", "GET /config", "", http.StatusOK, a.config),
 	}
 }

@@ -29,27 +29,22 @@ type createSandbox struct {
 	Body wire.CreateSandbox
 }
 
-func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSandbox) (wire.Sandbox, error) {
+func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSandbox) (*sandbox.Sandbox, error) {
 	b := &in.Body
 	if err := a.lacking(b); err != nil {
-		return wire.Sandbox{}, err
+		return nil, err
 	}
 	r, err := a.request(b)
 	if err != nil {
-		return wire.Sandbox{}, err
+		return nil, err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	if b.BuildInfo != nil {
 		if r.Image, err = a.imageOf(ctx, c, b.BuildInfo); err != nil {
-			return wire.Sandbox{}, httpapi.Cause(ctx, err)
+			return nil, err
 		}
 	}
 	s, _, err := a.Sandboxes.Create(ctx, c.Caller, r)
-	if err != nil {
-		return wire.Sandbox{}, inWords(httpapi.Cause(ctx, err))
-	}
-	return a.whole(c, s), nil
+	return s, err
 }
 
 // inWords has an error about fields of the engine's speak of the client's.

@@ -17,14 +17,12 @@ type forkSandbox struct {
 	Body wire.Name
 }
 
-func (a *API) forkSandbox(ctx context.Context, c *httpapi.Call, in *forkSandbox) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		all, err := a.Snapshots.Fork(ctx, c.Caller, ref, engine.ForkRequest{Key: given(in.Body.Name)})
-		if err != nil {
-			return nil, err
-		}
-		return all[0], nil
-	})
+func (a *API) forkSandbox(ctx context.Context, c *httpapi.Call, in *forkSandbox) (*sandbox.Sandbox, error) {
+	all, err := a.Snapshots.Fork(ctx, c.Caller, in.Ref, engine.ForkRequest{Key: given(in.Body.Name)})
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
 // touch is a use of a sandbox, and nothing else.

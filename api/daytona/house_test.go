@@ -4,6 +4,7 @@
 package daytona_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/daytona"
+	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine"
@@ -104,7 +106,9 @@ func parts(t testing.TB) *house {
 	t.Cleanup(func() { cancel(); must(t, <-ended) })
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
-	o := daytona.Options{Previews: links{}, Target: "local", Version: enginetest.Version}
+	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
+	must(t, err)
+	o := daytona.Options{Previews: links{}, Files: files, Target: "local", Version: enginetest.Version}
 	o.Services = service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
 	o.Services.Events = changes
 	return &house{t: t, Server: s, made: o}

@@ -6,7 +6,6 @@ package daytona
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/daytonaterms"
@@ -22,48 +21,26 @@ type byRef struct {
 	Ref string `path:"id"`
 }
 
-// verb is what is done with a sandbox.
-type verb func(ctx context.Context, ref string) (*sandbox.Sandbox, error)
-
-// do answers with a sandbox as it is when a verb has ended.
-func (a *API) do(ctx context.Context, c *httpapi.Call, ref string, v verb) (wire.Sandbox, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
-	s, err := v(ctx, ref)
-	if err != nil {
-		return wire.Sandbox{}, inWords(httpapi.Cause(ctx, err))
-	}
-	return a.whole(c, s), nil
+func (a *API) getSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
+	return a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 }
 
-func (a *API) getSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Sandbox, error) {
+func (a *API) deleteSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
 	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 	if err != nil {
-		return wire.Sandbox{}, err
+		return nil, err
 	}
-	return a.whole(c, s), nil
+	gone := *s
+	gone.State = sandbox.Deleted
+	return &gone, a.Sandboxes.Delete(ctx, c.Caller, string(s.ID))
 }
 
-func (a *API) deleteSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		s, err := a.Sandboxes.Get(ctx, c.Caller, ref)
-		if err != nil {
-			return nil, err
-		}
-		gone := *s
-		gone.State = sandbox.Deleted
-		return &gone, a.Sandboxes.Delete(ctx, c.Caller, string(s.ID))
-	})
-}
-
-func (a *API) startSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		s, err := a.Sandboxes.Get(ctx, c.Caller, ref)
-		if err == nil && s.State == sandbox.Paused {
-			return a.Sandboxes.Resume(ctx, c.Caller, ref)
-		}
-		return a.Sandboxes.Start(ctx, c.Caller, ref)
-	})
+func (a *API) startSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
+	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
+	if err == nil && s.State == sandbox.Paused {
+		return a.Sandboxes.Resume(ctx, c.Caller, in.Ref)
+	}
+	return a.Sandboxes.Start(ctx, c.Caller, in.Ref)
 }
 
 type stopSandbox struct {
@@ -71,32 +48,19 @@ type stopSandbox struct {
 	Force *bool  `query:"force"`
 }
 
-func (a *API) stopSandbox(ctx context.Context, c *httpapi.Call, in *stopSandbox) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		if given(in.Force) {
-			return a.Sandboxes.StopWithin(ctx, c.Caller, ref, 0)
-		}
-		return a.Sandboxes.Stop(ctx, c.Caller, ref)
-	})
+func (a *API) stopSandbox(ctx context.Context, c *httpapi.Call, in *stopSandbox) (*sandbox.Sandbox, error) {
+	if given(in.Force) {
+		return a.Sandboxes.StopWithin(ctx, c.Caller, in.Ref, 0)
+	}
+	return a.Sandboxes.Stop(ctx, c.Caller, in.Ref)
 }
 
-func (a *API) pauseSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		return a.Sandboxes.Pause(ctx, c.Caller, ref)
-	})
+func (a *API) pauseSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
+	return a.Sandboxes.Pause(ctx, c.Caller, in.Ref)
 }
 
-func (a *API) archiveSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Sandbox, error) {
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		return a.Sandboxes.Archive(ctx, c.Caller, ref)
-	})
-}
-
-// update changes a sandbox.
-func (a *API) update(ctx context.Context, c *httpapi.Call, ref string, p update.Patch) (wire.Sandbox, error) {
-	return a.do(ctx, c, ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		return a.Sandboxes.Update(ctx, c.Caller, ref, p)
-	})
+func (a *API) archiveSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
+	return a.Sandboxes.Archive(ctx, c.Caller, in.Ref)
 }
 
 type resizeSandbox struct {
@@ -104,7 +68,7 @@ type resizeSandbox struct {
 	Body wire.Resize
 }
 
-func (a *API) resizeSandbox(ctx context.Context, c *httpapi.Call, in *resizeSandbox) (wire.Sandbox, error) {
+func (a *API) resizeSandbox(ctx context.Context, c *httpapi.Call, in *resizeSandbox) (*sandbox.Sandbox, error) {
 	b, l := &in.Body, daytonaterms.Limits(given(in.Body.CPU), given(in.Body.Memory), given(in.Body.Disk))
 	p := update.Patch{CPU: b.CPU}
 	if b.Memory != nil {
@@ -113,7 +77,7 @@ func (a *API) resizeSandbox(ctx context.Context, c *httpapi.Call, in *resizeSand
 	if b.Disk != nil {
 		p.DiskMB = &l.DiskMB
 	}
-	return a.update(ctx, c, in.Ref, p)
+	return a.Sandboxes.Update(ctx, c.Caller, in.Ref, p)
 }
 
 type replaceLabels struct {
@@ -139,68 +103,15 @@ type withValue struct {
 	Value string `path:"value"`
 }
 
-// minutes reads the value as minutes, at least least.
-func (in *withValue) minutes(field string, least float64) (time.Duration, float64, error) {
-	m, err := strconv.ParseFloat(in.Value, 64)
-	if err != nil || !(m >= least && m <= daytonaterms.MaxMinutes) {
-		return 0, 0, fault.InvalidField(field, "%q is not a number of minutes from %g to %g", sandbox.Clip(in.Value, 40), least, daytonaterms.MaxMinutes)
-	}
-	return daytonaterms.Minutes(m), m, nil
-}
-
-func (a *API) setPublic(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
+func (a *API) setPublic(ctx context.Context, c *httpapi.Call, in *withValue) (*sandbox.Sandbox, error) {
 	public, err := strconv.ParseBool(in.Value)
 	if err != nil {
-		return wire.Sandbox{}, fault.InvalidField("isPublic", "%q is neither true nor false", sandbox.Clip(in.Value, 40))
+		return nil, fault.InvalidField("isPublic", "%q is neither true nor false", sandbox.Clip(in.Value, 40))
 	}
-	return a.do(ctx, c, in.Ref, func(ctx context.Context, ref string) (*sandbox.Sandbox, error) {
-		if _, err := a.Ports.SetPreviews(ctx, c.Caller, ref, ports.PreviewsChange{Public: &public}); err != nil {
-			return nil, err
-		}
-		return a.Sandboxes.Get(ctx, c.Caller, ref)
-	})
-}
-
-// setAutostop and setAutopause are two sides of one clock: the other is off then.
-func (a *API) setAutostop(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
-	d, _, err := in.minutes("interval", 0)
-	if err != nil {
-		return wire.Sandbox{}, err
+	if _, err := a.Ports.SetPreviews(ctx, c.Caller, in.Ref, ports.PreviewsChange{Public: &public}); err != nil {
+		return nil, err
 	}
-	return a.update(ctx, c, in.Ref, update.Patch{IdleTimeout: &d, OnIdle: new(sandbox.IdleStop)})
-}
-
-func (a *API) setAutopause(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
-	d, _, err := in.minutes("interval", 0)
-	if err != nil {
-		return wire.Sandbox{}, err
-	}
-	return a.update(ctx, c, in.Ref, update.Patch{IdleTimeout: &d, OnIdle: new(sandbox.IdlePause), AutoResume: new(true)})
-}
-
-func (a *API) setAutoarchive(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
-	d, _, err := in.minutes("interval", 0)
-	if err != nil {
-		return wire.Sandbox{}, err
-	}
-	return a.update(ctx, c, in.Ref, update.Patch{ArchiveAfter: &d})
-}
-
-func (a *API) setAutodelete(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
-	d, m, err := in.minutes("interval", -daytonaterms.MaxMinutes)
-	if err != nil {
-		return wire.Sandbox{}, err
-	}
-	p := update.Patch{AutoDelete: new(m == 0), Retention: new(max(d, 0))}
-	return a.update(ctx, c, in.Ref, p)
-}
-
-func (a *API) setTTL(ctx context.Context, c *httpapi.Call, in *withValue) (wire.Sandbox, error) {
-	d, _, err := in.minutes("ttlMinutes", 0)
-	if err != nil {
-		return wire.Sandbox{}, err
-	}
-	return a.update(ctx, c, in.Ref, update.Patch{TTL: &d})
+	return a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 }
 
 type setNetwork struct {
@@ -208,12 +119,12 @@ type setNetwork struct {
 	Body wire.Network
 }
 
-func (a *API) setNetwork(ctx context.Context, c *httpapi.Call, in *setNetwork) (wire.Sandbox, error) {
+func (a *API) setNetwork(ctx context.Context, c *httpapi.Call, in *setNetwork) (*sandbox.Sandbox, error) {
 	p, bad := a.network(in.Body.BlockAll, in.Body.AllowList, in.Body.Domains)
 	if len(bad) > 0 {
-		return wire.Sandbox{}, fault.InvalidFields(bad...)
+		return nil, fault.InvalidFields(bad...)
 	}
-	return a.update(ctx, c, in.Ref, update.Patch{Network: p, KeepHeaders: true})
+	return a.Sandboxes.Update(ctx, c.Caller, in.Ref, update.Patch{Network: p, KeepHeaders: true})
 }
 
 func (a *API) toolboxAddress(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Address, error) {

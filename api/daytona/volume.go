@@ -24,11 +24,9 @@ func (a *API) createVolume(ctx context.Context, c *httpapi.Call, in *createVolum
 	if given(in.Body.Name) == "" {
 		return wire.Volume{}, fault.InvalidField("name", "is missing")
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	v, err := a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: *in.Body.Name})
 	if err != nil {
-		return wire.Volume{}, httpapi.Cause(ctx, err)
+		return wire.Volume{}, err
 	}
 	return volumeOf(&v), nil
 }
@@ -52,7 +50,5 @@ func (a *API) getVolume(ctx context.Context, c *httpapi.Call, in *byRef) (wire.V
 }
 
 func (a *API) deleteVolume(ctx context.Context, c *httpapi.Call, in *byRef) (httpapi.None, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
-	return httpapi.None{}, httpapi.Cause(ctx, a.Volumes.DeleteVolume(ctx, c.Caller, in.Ref))
+	return httpapi.None{}, a.Volumes.DeleteVolume(ctx, c.Caller, in.Ref)
 }

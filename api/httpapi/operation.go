@@ -90,6 +90,16 @@ func Op[In, Out any](id, pattern, summary string, status int, serve func(context
 	return o
 }
 
+// Bounded is Op for what may take long: its context ends when the handler is closed, too, and an error says for which reason.
+func Bounded[In, Out any](id, pattern, summary string, status int, serve func(context.Context, *Call, *In) (Out, error)) Operation {
+	return Op(id, pattern, summary, status, func(ctx context.Context, c *Call, in *In) (Out, error) {
+		ctx, end := c.Bound(ctx)
+		defer end()
+		out, err := serve(ctx, c, in)
+		return out, Cause(ctx, err)
+	})
+}
+
 // Raw returns an operation whose serve writes the answer itself. An error that it returns is
 // answered; where an answer was begun already, the connection is cut.
 func Raw[In any](id, pattern, summary string, status int, serve func(context.Context, *Call, *In) error) Operation {

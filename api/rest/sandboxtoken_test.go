@@ -363,7 +363,7 @@ func TestATokenOfAPromotedSandboxSaysWhoHasItsPlace(t *testing.T) {
 	if p := want[v1.Problem](h, 404, "GET", "/v1/sandboxes/"+parent.ID, nil); p.Reason != sandbox.ReasonPromoted || !strings.Contains(p.Detail, fork) {
 		t.Errorf("by the id: got %+v", p)
 	}
-	if p := want[v1.Problem](h.as("strange"), 404, "GET", "/v1/sandboxes/"+parent.ID, nil); p.Reason != "" || strings.Contains(p.Detail+p.Remedy, fork) {
+	if p := want[v1.Problem](h.as("strange"), 404, "GET", "/v1/sandboxes/"+parent.ID, nil); p.Reason != sandbox.ReasonNoSandbox || strings.Contains(p.Detail+p.Remedy, fork) {
 		t.Errorf("of another project: got %+v", p)
 	}
 }

@@ -25,10 +25,10 @@ import (
 // codeOperations are those on code whose variables live on.
 func (a *API) codeOperations() []httpapi.Operation {
 	return []httpapi.Operation{
-		httpapi.Op("toolboxCodeRun", "POST /process/code-run", "", http.StatusOK, a.codeRun).MaxBody(maxCommand),
-		httpapi.Op("toolboxCreateContext", "POST /process/interpreter/context", "", http.StatusOK, a.createContext),
-		httpapi.Op("toolboxListContexts", "GET /process/interpreter/context", "", http.StatusOK, a.listContexts),
-		httpapi.Op("toolboxDeleteContext", "DELETE /process/interpreter/context/{context}", "", http.StatusOK, a.deleteContext),
+		op("toolboxCodeRun", "POST /process/code-run", http.StatusOK, noCode, a.codeRun).MaxBody(maxCommand),
+		op("toolboxCreateContext", "POST /process/interpreter/context", http.StatusOK, noCode, a.createContext),
+		op("toolboxListContexts", "GET /process/interpreter/context", http.StatusOK, noCode, a.listContexts),
+		op("toolboxDeleteContext", "DELETE /process/interpreter/context/{context}", http.StatusOK, noCode, a.deleteContext),
 		httpapi.Raw("toolboxInterpret", "GET /process/interpreter/execute", "", http.StatusSwitchingProtocols, a.interpret).ReadsContent(),
 	}
 }
@@ -49,11 +49,9 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 		Code: b.Code, Language: cmp.Or(httpapi.Given(b.Language), "python"), Stateless: true, Env: b.Envs, Argv: b.Argv, Timeout: limit,
 		MaxStdout: maxOutput / 2, MaxStderr: maxOutput / 2, InterruptOnDisconnect: true, Room: c.Room,
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	res, err := a.Code.RunCode(ctx, c.Caller, in.Ref, r, nil)
 	if err != nil {
-		return wire.CodeRan{}, httpapi.Cause(ctx, err)
+		return wire.CodeRan{}, err
 	}
 	if res.Status == code.TimedOut {
 		return wire.CodeRan{}, timedOut(limit)
@@ -108,11 +106,9 @@ type createContext struct {
 }
 
 func (a *API) createContext(ctx context.Context, c *httpapi.Call, in *createContext) (wire.Context, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
 	x, err := a.Code.CreateContext(ctx, c.Caller, in.Ref, code.ContextRequest{Language: cmp.Or(httpapi.Given(in.Body.Language), "python"), Cwd: httpapi.Given(in.Body.Cwd)})
 	if err != nil {
-		return wire.Context{}, httpapi.Cause(ctx, err)
+		return wire.Context{}, err
 	}
 	return contextOf(&x), nil
 }
@@ -132,9 +128,7 @@ type deleteContext struct {
 }
 
 func (a *API) deleteContext(ctx context.Context, c *httpapi.Call, in *deleteContext) (wire.Nothing, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
-	return wire.Nothing{}, httpapi.Cause(ctx, a.Code.DeleteContext(ctx, c.Caller, in.Ref, in.Context))
+	return wire.Nothing{}, a.Code.DeleteContext(ctx, c.Caller, in.Ref, in.Context)
 }
 
 // timeoutClosed is the code by which a socket is closed whose code was interrupted at its time limit.

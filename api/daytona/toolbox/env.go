@@ -32,8 +32,6 @@ func (a *API) updateEnv(ctx context.Context, c *httpapi.Call, in *updateEnv) (wi
 			}
 		}
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	_, err := a.Sandboxes.Update(ctx, c.Caller, in.Ref, p)
-	return wire.Nothing{}, httpapi.Cause(ctx, err)
+	return wire.Nothing{}, err
 }

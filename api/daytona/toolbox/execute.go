@@ -44,11 +44,9 @@ func (a *API) execute(ctx context.Context, c *httpapi.Call, in *execute) (wire.E
 	if r.Env == nil {
 		r.Env = b.Env
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	res, err := a.Commands.Exec(ctx, c.Caller, in.Ref, r, nil)
 	if err != nil {
-		return wire.Executed{}, httpapi.Cause(ctx, err)
+		return wire.Executed{}, err
 	}
 	if res.Cause == sandbox.CauseTimeout {
 		return wire.Executed{}, timedOut(limit)

@@ -33,17 +33,16 @@ func (in *byPath) place() (string, error) {
 
 // fileError gives an error about a file the reason that clients have a class for.
 func fileError(err error) error {
-	reason := ""
-	switch {
-	case fault.Is(err, fault.NotFound) && fault.ReasonOf(err) == "":
-		reason = wire.CodeFileNotFound
-	case fault.Is(err, fault.Denied):
-		reason = wire.CodeFileAccessDenied
-	default:
-		return err
+	if err == nil {
+		return nil
 	}
-	e := *fault.As(err)
-	return (&e).WithReason(reason)
+	switch e := fault.As(err); {
+	case e.Code == fault.NotFound && e.Reason == "": // and it is not the sandbox
+		return withCode(err, wire.CodeFileNotFound)
+	case e.Code == fault.Denied && e.Scope == "": // and it is not the token
+		return withCode(err, wire.CodeFileAccessDenied)
+	}
+	return err
 }
 
 func fileOf(f sandbox.FileInfo) wire.File {
@@ -76,8 +75,6 @@ type listFiles struct {
 }
 
 func (a *API) listFiles(ctx context.Context, c *httpapi.Call, in *listFiles) ([]wire.File, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
 	at := httpapi.Given(in.Path)
 	if at == "" {
 		at = "."
@@ -90,7 +87,7 @@ func (a *API) listFiles(ctx context.Context, c *httpapi.Call, in *listFiles) ([]
 	}
 	all, cut, err := a.Files.ListFiles(ctx, c.Caller, in.Ref, at, o)
 	if err != nil {
-		return nil, fileError(httpapi.Cause(ctx, err))
+		return nil, err
 	}
 	if cut {
 		return nil, fault.New(fault.TooLarge, "%s has more than %d entries", sandbox.Clip(at, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
@@ -112,7 +109,7 @@ func (a *API) fileInfo(ctx context.Context, c *httpapi.Call, in *byPath) (wire.F
 	}
 	f, err := a.Files.StatFile(ctx, c.Caller, in.Ref, p, "")
 	if err != nil {
-		return wire.File{}, fileError(err)
+		return wire.File{}, err
 	}
 	return fileOf(f), nil
 }
@@ -131,7 +128,7 @@ func (a *API) makeFolder(ctx context.Context, c *httpapi.Call, in *makeFolder) (
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	return httpapi.None{}, fileError(a.Files.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{Parents: true, Mode: mode}))
+	return httpapi.None{}, a.Files.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{Parents: true, Mode: mode})
 }
 
 // modeOf reads an octal mode; nil and "": none.
@@ -156,10 +153,8 @@ func (a *API) deleteFile(ctx context.Context, c *httpapi.Call, in *deleteFile) (
 	if err != nil {
 		return httpapi.None{}, err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	err = a.Files.RemoveFile(ctx, c.Caller, in.Ref, p, sandbox.RemoveFileOptions{Recursive: in.Recursive != nil && *in.Recursive})
-	return httpapi.None{}, fileError(httpapi.Cause(ctx, err))
+	return httpapi.None{}, err
 }
 
 type moveFile struct {
@@ -172,10 +167,8 @@ func (a *API) moveFile(ctx context.Context, c *httpapi.Call, in *moveFile) (http
 	if httpapi.Given(in.From) == "" || httpapi.Given(in.To) == "" {
 		return httpapi.None{}, fault.InvalidField("source", "and destination must both be given").WithReason(wire.CodeInvalidFilePath)
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	err := a.Files.MoveFile(ctx, c.Caller, in.Ref, *in.From, *in.To, sandbox.MoveFileOptions{})
-	return httpapi.None{}, fileError(httpapi.Cause(ctx, err))
+	return httpapi.None{}, err
 }
 
 type byPattern struct {
@@ -193,10 +186,8 @@ func (a *API) search(ctx context.Context, c *httpapi.Call, in *byPattern, o sand
 		at = "."
 	}
 	o.Limit = maxFound
-	ctx, done := c.Bound(ctx)
-	defer done()
 	dir, found, _, err := a.Files.SearchFiles(ctx, c.Caller, in.Ref, at, o)
-	return dir, found, fileError(httpapi.Cause(ctx, err))
+	return dir, found, err
 }
 
 // maxFound is how many matches an answer has.
@@ -235,11 +226,9 @@ type replaceInFiles struct {
 }
 
 func (a *API) replaceInFiles(ctx context.Context, c *httpapi.Call, in *replaceInFiles) ([]wire.Replaced, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
 	all, err := a.Files.ReplaceInFiles(ctx, c.Caller, in.Ref, in.Body.Files, sandbox.ReplaceFilesOptions{Pattern: in.Body.Pattern, Replacement: httpapi.Given(in.Body.NewValue)})
 	if err != nil {
-		return nil, fileError(httpapi.Cause(ctx, err))
+		return nil, err
 	}
 	out := make([]wire.Replaced, len(all))
 	for i, f := range all {
@@ -271,7 +260,7 @@ func (a *API) setPermissions(ctx context.Context, c *httpapi.Call, in *setPermis
 		o.Mode = &mode
 	}
 	_, err = a.Files.ChangeFile(ctx, c.Caller, in.Ref, p, o)
-	return httpapi.None{}, fileError(err)
+	return httpapi.None{}, err
 }
 
 func (a *API) home(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Dir, error) {

@@ -39,10 +39,8 @@ func (a *API) createSession(ctx context.Context, c *httpapi.Call, in *createSess
 	if in.Body.SessionID == "" {
 		return httpapi.None{}, fault.InvalidField("sessionId", "is missing")
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	_, err := a.Shells.CreateShell(ctx, c.Caller, in.Ref, code.ShellRequest{Name: in.Body.SessionID})
-	return httpapi.None{}, httpapi.Cause(ctx, err)
+	return httpapi.None{}, err
 }
 
 func (a *API) listSessions(ctx context.Context, c *httpapi.Call, in *byRef) ([]wire.Session, error) {
@@ -70,9 +68,7 @@ func (a *API) getSession(ctx context.Context, c *httpapi.Call, in *bySession) (w
 }
 
 func (a *API) deleteSession(ctx context.Context, c *httpapi.Call, in *bySession) (httpapi.None, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
-	return httpapi.None{}, httpapi.Cause(ctx, a.Shells.DeleteShell(ctx, c.Caller, in.Ref, in.Session))
+	return httpapi.None{}, a.Shells.DeleteShell(ctx, c.Caller, in.Ref, in.Session)
 }
 
 // commands are those of a session, oldest first: as many as are kept, to the engine's bound.
@@ -112,8 +108,6 @@ func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec)
 		Mark: process.Mark{Labels: map[string]string{sessionLabel: in.Session}},
 	}
 	async := b.RunAsync != nil && *b.RunAsync || b.Async != nil && *b.Async
-	ctx, done := c.Bound(ctx)
-	defer done()
 	if _, err := a.Shells.Shell(ctx, c.Caller, in.Ref, in.Session); err != nil { // a command would make it
 		return wire.SessionExecuted{}, err
 	}
@@ -127,7 +121,7 @@ func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec)
 	}
 	res, err := a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Session, r, nil)
 	if err != nil && begun == "" {
-		return wire.SessionExecuted{}, httpapi.Cause(ctx, err)
+		return wire.SessionExecuted{}, err
 	}
 	out := wire.SessionExecuted{CommandID: begun}
 	if !async {
@@ -150,9 +144,8 @@ func (a *API) command(ctx context.Context, c *httpapi.Call, in *byCommand) (sand
 	if err == nil && p.Labels[sessionLabel] != in.Session {
 		err = fault.New(fault.NotFound, "the session %q has no command %q", sandbox.Clip(in.Session, 80), sandbox.Clip(in.Command, 80))
 	}
-	if fault.Is(err, fault.NotFound) {
-		e := *fault.As(err)
-		err = (&e).WithReason(wire.CodeProcessNotFound)
+	if fault.Is(err, fault.NotFound) && fault.ReasonOf(err) == "" { // and it is not the sandbox
+		err = withCode(err, wire.CodeProcessNotFound)
 	}
 	return p, err
 }
@@ -178,10 +171,8 @@ func (a *API) commandInput(ctx context.Context, c *httpapi.Call, in *commandInpu
 	if p.Result != nil {
 		return httpapi.None{}, guard.WithStatus(http.StatusGone, fault.New(fault.State, "the command %s has ended", p.ID).WithReason(wire.CodeCommandCompleted))
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	_, err = a.Processes.WriteInput(ctx, c.Caller, in.Ref, p.ID, engine.InputRequest{Data: []byte(in.Body.Data), Offset: -1})
-	return httpapi.None{}, httpapi.Cause(ctx, err)
+	return httpapi.None{}, err
 }
 
 type commandLogs struct {

@@ -86,11 +86,11 @@ func (a *API) Signed(c *httpapi.Call) error {
 	}
 	c.Caller = g.Caller()
 	guard.Proven(c.R.Context())
-	in := &byPath{Ref: g.Sandbox, Path: &g.Path}
+	serve := a.downloadOne
 	if g.Write {
-		return a.uploadOne(c.R.Context(), c, in)
+		serve = a.uploadOne
 	}
-	return a.downloadOne(c.R.Context(), c, in)
+	return bounded(serve)(c.R.Context(), c, &byPath{Ref: g.Sandbox, Path: &g.Path})
 }
 
 // granted checks the signature of an address, and then its time. Whether there is the sandbox is told to nobody without one.

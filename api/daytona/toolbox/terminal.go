@@ -167,10 +167,8 @@ type createTerminal struct {
 }
 
 func (a *API) createTerminal(ctx context.Context, c *httpapi.Call, in *createTerminal) (wire.TerminalMade, error) {
-	ctx, done := c.Bound(ctx)
-	defer done()
 	_, err := a.startTerminal(ctx, c, in.Ref, &in.Body)
-	return wire.TerminalMade{SessionID: httpapi.Given(in.Body.ID)}, httpapi.Cause(ctx, err)
+	return wire.TerminalMade{SessionID: httpapi.Given(in.Body.ID)}, err
 }
 
 type connectNew struct {

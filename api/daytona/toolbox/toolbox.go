@@ -6,6 +6,7 @@
 package toolbox
 
 import (
+	"context"
 	"net/http"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
+	"sandpit.dev/fault"
 )
 
 // Options is what the toolbox is made of. All fields are required.
@@ -38,44 +40,75 @@ type byRef struct {
 	Ref string `path:"id"`
 }
 
+// op returns a row of the table. code gives its errors the codes that clients have classes for.
+func op[In, Out any](id, pattern string, status int, code func(error) error, serve func(context.Context, *httpapi.Call, *In) (Out, error)) httpapi.Operation {
+	return httpapi.Bounded(id, pattern, "", status, func(ctx context.Context, c *httpapi.Call, in *In) (Out, error) {
+		out, err := serve(ctx, c, in)
+		return out, code(err)
+	})
+}
+
+// transfer is op for files whose bytes are the body or the answer.
+func transfer[In any](id, pattern string, serve func(context.Context, *httpapi.Call, *In) error) httpapi.Operation {
+	return httpapi.Raw(id, pattern, "", http.StatusOK, bounded(serve))
+}
+
+// bounded returns what serves a transfer until its end or that of the handler.
+func bounded[In any](serve func(context.Context, *httpapi.Call, *In) error) func(context.Context, *httpapi.Call, *In) error {
+	return func(ctx context.Context, c *httpapi.Call, in *In) error {
+		ctx, end := c.Bound(ctx)
+		defer end()
+		return fileError(httpapi.Cause(ctx, serve(ctx, c, in)))
+	}
+}
+
+// noCode leaves an error as it is.
+func noCode(err error) error { return err }
+
+// withCode gives an error the code of the clients'.
+func withCode(err error, code string) error {
+	e := *fault.As(err)
+	return (&e).WithReason(code)
+}
+
 // Operations are the rows of the table.
 func (a *API) Operations() []httpapi.Operation {
 	return slices.Concat(a.gitOperations(), a.codeOperations(), lacking.Operations("toolbox", lackingOperations()), []httpapi.Operation{
-		httpapi.Op("toolboxExecute", "POST /process/execute", "", http.StatusOK, a.execute).MaxBody(maxCommand),
-		httpapi.Op("toolboxCreateSession", "POST /process/session", "", http.StatusCreated, a.createSession),
-		httpapi.Op("toolboxListSessions", "GET /process/session", "", http.StatusOK, a.listSessions),
-		httpapi.Op("toolboxGetSession", "GET /process/session/{session}", "", http.StatusOK, a.getSession),
-		httpapi.Op("toolboxDeleteSession", "DELETE /process/session/{session}", "", http.StatusNoContent, a.deleteSession),
-		httpapi.Op("toolboxSessionExec", "POST /process/session/{session}/exec", "", http.StatusOK, a.sessionExec).MaxBody(maxCommand),
-		httpapi.Op("toolboxSessionCommand", "GET /process/session/{session}/command/{command}", "", http.StatusOK, a.getCommand),
+		op("toolboxExecute", "POST /process/execute", http.StatusOK, noCode, a.execute).MaxBody(maxCommand),
+		op("toolboxCreateSession", "POST /process/session", http.StatusCreated, noCode, a.createSession),
+		op("toolboxListSessions", "GET /process/session", http.StatusOK, noCode, a.listSessions),
+		op("toolboxGetSession", "GET /process/session/{session}", http.StatusOK, noCode, a.getSession),
+		op("toolboxDeleteSession", "DELETE /process/session/{session}", http.StatusNoContent, noCode, a.deleteSession),
+		op("toolboxSessionExec", "POST /process/session/{session}/exec", http.StatusOK, noCode, a.sessionExec).MaxBody(maxCommand),
+		op("toolboxSessionCommand", "GET /process/session/{session}/command/{command}", http.StatusOK, noCode, a.getCommand),
 		httpapi.Raw("toolboxSessionLogs", "GET /process/session/{session}/command/{command}/logs", "", http.StatusOK, a.commandLogs).ReadsContent(),
-		httpapi.Op("toolboxSessionInput", "POST /process/session/{session}/command/{command}/input", "", http.StatusNoContent, a.commandInput).MaxBody(maxCommand),
-		httpapi.Op("toolboxCreateTerminal", "POST /process/pty", "", http.StatusCreated, a.createTerminal),
-		httpapi.Op("toolboxListTerminals", "GET /process/pty", "", http.StatusOK, a.listTerminals),
+		op("toolboxSessionInput", "POST /process/session/{session}/command/{command}/input", http.StatusNoContent, noCode, a.commandInput).MaxBody(maxCommand),
+		op("toolboxCreateTerminal", "POST /process/pty", http.StatusCreated, noCode, a.createTerminal),
+		op("toolboxListTerminals", "GET /process/pty", http.StatusOK, noCode, a.listTerminals),
 		httpapi.Raw("toolboxConnectNew", "GET /process/pty/create-connect", "", http.StatusSwitchingProtocols, a.connectNew).ReadsContent(),
-		httpapi.Op("toolboxGetTerminal", "GET /process/pty/{terminal}", "", http.StatusOK, a.getTerminal),
-		httpapi.Op("toolboxKillTerminal", "DELETE /process/pty/{terminal}", "", http.StatusOK, a.killTerminal),
-		httpapi.Op("toolboxResizeTerminal", "POST /process/pty/{terminal}/resize", "", http.StatusOK, a.resizeTerminal),
+		op("toolboxGetTerminal", "GET /process/pty/{terminal}", http.StatusOK, noCode, a.getTerminal),
+		op("toolboxKillTerminal", "DELETE /process/pty/{terminal}", http.StatusOK, noCode, a.killTerminal),
+		op("toolboxResizeTerminal", "POST /process/pty/{terminal}/resize", http.StatusOK, noCode, a.resizeTerminal),
 		httpapi.Raw("toolboxConnect", "GET /process/pty/{terminal}/connect", "", http.StatusSwitchingProtocols, a.connectTerminal).ReadsContent(),
-		httpapi.Op("toolboxMetrics", "GET /system/metrics", "", http.StatusOK, a.metrics),
-		httpapi.Op("toolboxPorts", "GET /port", "", http.StatusOK, a.ports).ReadsContent(),
-		httpapi.Op("toolboxPortInUse", "GET /port/{port}/in-use", "", http.StatusOK, a.portInUse).ReadsContent(),
-		httpapi.Op("toolboxUpdateEnv", "POST /env", "", http.StatusOK, a.updateEnv),
-		httpapi.Op("toolboxHome", "GET /user-home-dir", "", http.StatusOK, a.home),
-		httpapi.Op("toolboxWorkDir", "GET /work-dir", "", http.StatusOK, a.workDir),
-		httpapi.Op("toolboxProjectDir", "GET /project-dir", "", http.StatusOK, a.workDir),
-		httpapi.Op("toolboxListFiles", "GET /files", "", http.StatusOK, a.listFiles).ReadsContent(),
-		httpapi.Op("toolboxFileInfo", "GET /files/info", "", http.StatusOK, a.fileInfo),
-		httpapi.Op("toolboxMakeFolder", "POST /files/folder", "", http.StatusCreated, a.makeFolder),
-		httpapi.Op("toolboxDeleteFile", "DELETE /files", "", http.StatusNoContent, a.deleteFile),
-		httpapi.Op("toolboxMoveFile", "POST /files/move", "", http.StatusOK, a.moveFile),
-		httpapi.Op("toolboxFindFiles", "GET /files/find", "", http.StatusOK, a.findInFiles).ReadsContent(),
-		httpapi.Op("toolboxSearchFiles", "GET /files/search", "", http.StatusOK, a.searchFiles).ReadsContent(),
-		httpapi.Op("toolboxReplace", "POST /files/replace", "", http.StatusOK, a.replaceInFiles),
-		httpapi.Op("toolboxPermissions", "POST /files/permissions", "", http.StatusOK, a.setPermissions),
-		httpapi.Raw("toolboxUpload", "POST /files/bulk-upload", "", http.StatusOK, a.upload),
-		httpapi.Raw("toolboxUploadOne", "POST "+uploadOnePath, "", http.StatusOK, a.uploadOne),
-		httpapi.Raw("toolboxDownload", "POST /files/bulk-download", "", http.StatusOK, a.download).ReadsContent(),
-		httpapi.Raw("toolboxDownloadOne", "GET "+downloadOnePath, "", http.StatusOK, a.downloadOne).ReadsContent(),
+		op("toolboxMetrics", "GET /system/metrics", http.StatusOK, noCode, a.metrics),
+		op("toolboxPorts", "GET /port", http.StatusOK, noCode, a.ports).ReadsContent(),
+		op("toolboxPortInUse", "GET /port/{port}/in-use", http.StatusOK, noCode, a.portInUse).ReadsContent(),
+		op("toolboxUpdateEnv", "POST /env", http.StatusOK, noCode, a.updateEnv),
+		op("toolboxHome", "GET /user-home-dir", http.StatusOK, noCode, a.home),
+		op("toolboxWorkDir", "GET /work-dir", http.StatusOK, noCode, a.workDir),
+		op("toolboxProjectDir", "GET /project-dir", http.StatusOK, noCode, a.workDir),
+		op("toolboxListFiles", "GET /files", http.StatusOK, fileError, a.listFiles).ReadsContent(),
+		op("toolboxFileInfo", "GET /files/info", http.StatusOK, fileError, a.fileInfo),
+		op("toolboxMakeFolder", "POST /files/folder", http.StatusCreated, fileError, a.makeFolder),
+		op("toolboxDeleteFile", "DELETE /files", http.StatusNoContent, fileError, a.deleteFile),
+		op("toolboxMoveFile", "POST /files/move", http.StatusOK, fileError, a.moveFile),
+		op("toolboxFindFiles", "GET /files/find", http.StatusOK, fileError, a.findInFiles).ReadsContent(),
+		op("toolboxSearchFiles", "GET /files/search", http.StatusOK, fileError, a.searchFiles).ReadsContent(),
+		op("toolboxReplace", "POST /files/replace", http.StatusOK, fileError, a.replaceInFiles),
+		op("toolboxPermissions", "POST /files/permissions", http.StatusOK, fileError, a.setPermissions),
+		transfer("toolboxUpload", "POST /files/bulk-upload", a.upload),
+		transfer("toolboxUploadOne", "POST "+uploadOnePath, a.uploadOne),
+		transfer("toolboxDownload", "POST /files/bulk-download", a.download).ReadsContent(),
+		transfer("toolboxDownloadOne", "GET "+downloadOnePath, a.downloadOne).ReadsContent(),
 	})
 }

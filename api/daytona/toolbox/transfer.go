@@ -47,8 +47,6 @@ func (a *API) upload(ctx context.Context, c *httpapi.Call, in *byRef) error {
 	if err != nil {
 		return err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	paths := make(map[string]string)
 	written := 0
 	for n := 0; ; n++ {
@@ -83,7 +81,7 @@ func (a *API) upload(ctx context.Context, c *httpapi.Call, in *byRef) error {
 			}
 			delete(paths, index)
 			if _, _, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, to, formFile{p}, sandbox.WriteFileOptions{Size: -1, MakeParents: true}); err != nil {
-				return fileError(httpapi.Cause(ctx, err))
+				return err
 			}
 			written++
 		}
@@ -123,8 +121,6 @@ func (a *API) uploadOne(ctx context.Context, c *httpapi.Call, in *byPath) error 
 	if err != nil {
 		return err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	p, err := form.NextPart()
 	if err != nil {
 		return malformedForm(err)
@@ -134,7 +130,7 @@ func (a *API) uploadOne(ctx context.Context, c *httpapi.Call, in *byPath) error 
 	}
 	f, _, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, to, formFile{p}, sandbox.WriteFileOptions{Size: -1, MakeParents: true})
 	if err != nil {
-		return fileError(httpapi.Cause(ctx, err))
+		return err
 	}
 	return c.Answer(wire.Uploaded{Name: path.Base(f.Path), Path: f.Path, Type: "file"})
 }
@@ -149,8 +145,6 @@ func (a *API) download(ctx context.Context, c *httpapi.Call, in *download) error
 	if n := len(in.Body.Paths); n == 0 || n > maxPaths {
 		return fault.InvalidField("paths", "has %d paths, outside 1 to %d", n, maxPaths)
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	if _, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref); err != nil { // a part cannot say so
 		return err
 	}
@@ -208,11 +202,9 @@ func (a *API) downloadOne(ctx context.Context, c *httpapi.Call, in *byPath) erro
 	if err != nil {
 		return err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
 	info, body, err := a.Files.ReadFile(ctx, c.Caller, in.Ref, p, sandbox.ReadFileOptions{})
 	if err != nil {
-		return fileError(httpapi.Cause(ctx, err))
+		return err
 	}
 	defer body.Close()
 	h := c.W.Header()
