@@ -126,6 +126,7 @@ func (s *Service) RestartContext(ctx context.Context, c access.Caller, ref, id s
 	}
 	old := cc.currentKernel()
 	if old != nil {
+		u.Ending(ctx, id)
 		if err := u.Kill(ctx, old.process.ID()); err != nil {
 			return Context{}, u.Fail(ctx, err)
 		}
@@ -254,6 +255,7 @@ func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id st
 	if err != nil {
 		return err
 	}
+	v.Ending(ctx, id)
 	cc.drop()
 	err = s.remove(ctx, cc) // one that was not written yet will not be
 	k := cc.currentKernel()

@@ -102,7 +102,7 @@ func (x *cell) shellResult() ShellResult {
 		StdoutTruncated: out.StdoutTruncated, StderrTruncated: out.StderrTruncated,
 	}
 	if x.event != nil {
-		r.EndedAt = x.event.At.Add(out.Duration)
+		r.EndedAt, r.Signaled = x.event.At.Add(out.Duration), x.event.Signaled
 	}
 	if out.Cause != sandbox.CauseNone {
 		r.CauseDetail = ofShell(out.CauseDetail)

@@ -103,7 +103,7 @@ func (b *Background) Next(ctx context.Context) (sandbox.Frame, error) {
 			f.seen = fr.Seq
 			return fr, nil
 		case err == io.EOF: // itself: a connection that broke may wrap it
-			b.end(f.u.l.told(f.process.Result()))
+			b.end(f.u.l.told(f.event.ProcessID, f.process.Result()))
 		case ctx.Err() != nil:
 			return sandbox.Frame{}, ctx.Err()
 		default:

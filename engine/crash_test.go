@@ -135,8 +135,16 @@ func doCrash(dir, point string) error {
 			return err
 		}
 	}
+	var process sandbox.Process
+	if verb == "signal" {
+		if process, err = e.StartProcess(ctx, alice, "box", engine.StartRequest{Shell: "trap '' TERM; read x", StreamStdin: true}); err != nil {
+			return err
+		}
+	}
 	armed.Store(true)
 	switch verb {
+	case "signal":
+		err = e.SignalProcess(ctx, alice, "box", process.ID, syscall.SIGTERM, false)
 	case "pause":
 		_, err = e.Pause(ctx, alice, "box")
 	case "resume":

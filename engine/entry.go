@@ -66,20 +66,21 @@ type activity = expiry.Use
 
 // session is one time of being up.
 type session struct {
-	inst   runtime.Instance
-	client *agent.Client
-	image  map[string]string                 // the image's variables
-	env    atomic.Pointer[command.Variables] // of every command
-	down   chan struct{}                     // closed when the instance is down, after exit was set
-	exit   runtime.Exit
-	ending atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
-	ends   endings                      // of processes that it took along
-	passed atomic.Bool                  // its instance is about to begin another life, or did: see dial
-	pauses pausing.Clock
-	gate   *gates.Gate
-	placed atomic.Bool // see Use.awaitAccount
-	sudo   sudo.Told
-	unfit  bool // whether it has the limits and the host name of the record is not known; guarded by the turn
+	inst    runtime.Instance
+	client  *agent.Client
+	image   map[string]string                 // the image's variables
+	env     atomic.Pointer[command.Variables] // of every command
+	down    chan struct{}                     // closed when the instance is down, after exit was set
+	exit    runtime.Exit
+	ending  atomic.Pointer[runtime.Exit] // what a verb takes it down for, where that is no stop
+	ends    endings                      // of processes that it took along
+	signals process.Signals
+	passed  atomic.Bool // its instance is about to begin another life, or did: see dial
+	pauses  pausing.Clock
+	gate    *gates.Gate
+	placed  atomic.Bool // see Use.awaitAccount
+	sudo    sudo.Told
+	unfit   bool // whether it has the limits and the host name of the record is not known; guarded by the turn
 
 	// unheard is that an earlier server brought it up, and its agent has not answered yet or
 	// its commands are not adopted: uses wait for that in the entry's turn.

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"syscall"
 	"time"
 
 	"sandpit.dev/access"
@@ -159,7 +160,9 @@ func (f *follower) kill() {
 		defer f.u.e.release(f.u.b)
 		ctx, cancel := f.u.e.unlessPaused(ctx, f.u.l, killBound)
 		defer cancel()
-		err := f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
+		err := f.u.sending(ctx, f.event.ProcessID, syscall.SIGKILL, func() error {
+			return f.u.l.client.Kill(ctx, f.event.ProcessID, sandbox.CauseKilled)
+		})
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			f.u.e.core.Log.Warn("a command whose caller went away cannot be killed", "sandbox", f.u.b.id, "process", f.event.ProcessID, "error", err)
 		}

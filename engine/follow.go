@@ -204,7 +204,7 @@ func (f *follower) follow(ctx context.Context) (sandbox.Result, error) {
 				return sandbox.Result{}, ctx.Err()
 			}
 		case err == io.EOF: // itself: a connection that broke may wrap it
-			return f.u.l.told(f.process.Result()), nil
+			return f.u.l.told(f.event.ProcessID, f.process.Result()), nil
 		case ctx.Err() != nil:
 			return sandbox.Result{}, ctx.Err()
 		default:
@@ -299,16 +299,20 @@ func (f *follower) exited() sandbox.Result {
 	seen.LastSeq, seen.Result.StdoutBytes, seen.Result.StderrBytes = f.seen, f.got[sandbox.Stdout], f.got[sandbox.Stderr]
 	rec := f.u.l.ended(f.event.ProcessID, seen)
 	f.last = rec.LastSeq
-	return *rec.Result
+	res := *rec.Result
+	f.u.l.signals.Tell(f.event.ProcessID, &res)
+	return res
 }
 
 func (f *follower) killed(cause sandbox.Cause, detail string) sandbox.Result {
 	at := f.u.e.now()
-	return sandbox.Result{
+	res := sandbox.Result{
 		ExitCode: process.ExitKilled, Signal: "SIGKILL", Cause: cause, CauseDetail: detail,
 		Duration: max(at.Sub(f.event.At), 0), EndedAt: at,
 		StdoutBytes: f.got[sandbox.Stdout], StderrBytes: f.got[sandbox.Stderr],
 	}
+	f.u.l.signals.Tell(f.event.ProcessID, &res)
+	return res
 }
 
 // complete makes the whole result of what the agent told.
@@ -358,6 +362,9 @@ func (f *follower) notBegun(ctx context.Context, err error) {
 
 // finish commits a command's result: its row, and the sandbox's counters.
 func (e *Engine) finish(ctx context.Context, b *entry, ev *sandbox.Event, r ExecResult) error {
+	if l := b.standing(); l != nil {
+		defer l.signals.Over(ev.ProcessID)
+	}
 	process.Close(ev, &r.Result)
 	ev.Changes, ev.ChangesTotal = r.Changes[:min(len(r.Changes), sandbox.MaxEventChanges)], r.ChangesTotal
 	err := e.tally(ctx, b, func(s *sandbox.Sandbox) {

@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // Start brings a sandbox up, whatever took it down: one that is stopped on its
@@ -178,7 +179,7 @@ func (e *Engine) stopWithin(ctx context.Context, b held, who core.Actor, cause s
 	case s.State == sandbox.Failed:
 		return nil // it is as down as can be
 	}
-	l, ok, err := e.withdraw(ctx, b, sandbox.Stopping, cause, cmp.Or(detail, who.Did("stopped")), may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Stopping, cause, cmp.Or(detail, who.Did("stopped")), stoppedBy(who, grace), may)
 	if !ok {
 		return err
 	}
@@ -323,7 +324,7 @@ func (e *Engine) remove(ctx context.Context, b held, who core.Actor, cause sandb
 	if s == nil {
 		return core.NoSandbox(string(b.id))
 	}
-	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.Did("deleted")), may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Deleting, cause, cmp.Or(detail, who.Did("deleted")), killedBy(who), may)
 	if !ok {
 		return err
 	}
@@ -401,17 +402,26 @@ func (e *Engine) beginSession(b held, l *session) {
 
 // withdraw ends new uses of a sandbox, if may (nil: yes) agrees in that instant, and
 // commits what is about to be done to it, with the cause. It gives what is up, nil for
-// nothing. Not ok: nothing is to be done, or err is why nothing can be.
-func (e *Engine) withdraw(ctx context.Context, b held, to sandbox.State, cause sandbox.Cause, detail string, may func(busy int, last activity) bool) (l *session, ok bool, err error) {
+// nothing. Not ok: nothing is to be done, or err is why nothing can be. by is how its commands are ended; the zero
+// value: they are not.
+func (e *Engine) withdraw(ctx context.Context, b held, to sandbox.State, cause sandbox.Cause, detail string, by sandbox.Signaled, may func(busy int, last activity) bool) (l *session, ok bool, err error) {
 	if l, ok = b.withdraw(may); !ok {
 		return nil, false, nil
 	}
-	err = e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
+	err = e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = to, cause, detail, e.now()
+	}, func(tx store.Tx) (err error) {
+		if l != nil && by.By != "" {
+			_, err = signalAll(tx, b.id, "", by)
+		}
+		return err
 	})
 	if err != nil {
 		e.restore(ctx, b, l)
 		return nil, false, err
+	}
+	if l != nil {
+		l.signals.Down(by)
 	}
 	return l, true, nil
 }

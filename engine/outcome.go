@@ -108,6 +108,10 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 // Conclude has commit write the outcome of a command, which is in ev, behind the answer to its
 // caller, and ends the use then. Who reads the sandbox's record or events waits for that.
 func (u *Use) Conclude(ev *sandbox.Event, commit func(context.Context)) {
+	res := sandbox.Result{Signal: ev.Signal, Cause: ev.Cause}
+	u.l.signals.Tell(ev.ProcessID, &res)
+	u.l.signals.Over(ev.ProcessID)
+	ev.Signaled = res.Signaled
 	u.e.core.Metrics.Ran(ev, &sandbox.Result{ExitCode: ev.ExitCode, Cause: ev.Cause, Duration: ev.Duration})
 	end := u.e.outcomes.Begin(u.b)
 	u.e.group.Spawn(func(ctx context.Context) {

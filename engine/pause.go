@@ -63,7 +63,7 @@ func (e *Engine) pause(ctx context.Context, b held, who core.Actor, cause sandbo
 		return e.cannot(ctx, s.Runtime, runtime.Pause, "pause a sandbox")
 	}
 	detail = cmp.Or(detail, who.Did("paused"))
-	l, ok, err := e.withdraw(ctx, b, sandbox.Pausing, cause, detail, may)
+	l, ok, err := e.withdraw(ctx, b, sandbox.Pausing, cause, detail, sandbox.Signaled{}, may)
 	if !ok {
 		return err
 	}

@@ -42,7 +42,7 @@ func (e *Engine) liveProcess(ctx context.Context, c access.Caller, ref, processI
 	}
 	one := []sandbox.Process{rec}
 	if err = u.tellEnds(ctx, one); err == nil {
-		err = u.mark(ctx, one)
+		err = u.markOne(ctx, &one[0])
 	}
 	return one[0], err
 }
@@ -83,10 +83,13 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 	}
 	defer u.End()
 	x := e.extension.Command(u, processID)
-	if x == nil {
-		return u.Fail(ctx, u.l.client.Kill(ctx, processID, sandbox.CauseKilled))
-	}
-	if err = x.Signal(ctx, syscall.SIGKILL); err == nil || fault.Is(err, fault.State) {
+	err = u.sending(ctx, processID, syscall.SIGKILL, func() error {
+		if x == nil {
+			return u.Fail(ctx, u.l.client.Kill(ctx, processID, sandbox.CauseKilled))
+		}
+		return x.Signal(ctx, syscall.SIGKILL)
+	})
+	if x != nil && (err == nil || fault.Is(err, fault.State)) {
 		return x.Await(ctx, killBound)
 	}
 	return err
@@ -95,7 +98,10 @@ func (e *Engine) KillProcess(ctx context.Context, c access.Caller, ref, processI
 // KillAll ends all that runs in a sandbox that is up, also what ended commands left, and waits
 // until it is gone; files stay. Nothing is forked inside, so that it ends a fork bomb, too.
 func (e *Engine) KillAll(ctx context.Context, c access.Caller, ref string) error {
-	return e.inside(ctx, c, ref, func(u *Use) error { return u.l.client.KillAll(ctx) })
+	return e.inside(ctx, c, ref, func(u *Use) error {
+		u.Ending(ctx, "")
+		return u.l.client.KillAll(ctx)
+	})
 }
 
 // peek is use without starting the sandbox: what is asked for is of its running,

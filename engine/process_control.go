@@ -64,6 +64,9 @@ func (e *Engine) WaitProcess(ctx context.Context, c access.Caller, ref, processI
 	switch {
 	case err == nil:
 		rec.State, rec.Result = sandbox.ProcessExited, &res
+		if err := u.markOne(ctx, &rec); err != nil {
+			return sandbox.Process{}, err
+		}
 		if f.last > 0 { // it went down with its sandbox
 			rec.LastSeq = f.last
 			return rec, nil
@@ -107,10 +110,12 @@ const rowPause = 20 * time.Millisecond
 // One that has ended is fault.State.
 func (e *Engine) SignalProcess(ctx context.Context, c access.Caller, ref, processID string, sig syscall.Signal, tree bool) error {
 	return e.control(ctx, c, ref, processID, func(u *Use, processID string) error {
-		if x := e.extension.Command(u, processID); x != nil {
-			return x.Signal(ctx, sig)
-		}
-		return u.l.client.Signal(ctx, processID, sig, tree)
+		return u.sending(ctx, processID, sig, func() error {
+			if x := e.extension.Command(u, processID); x != nil {
+				return x.Signal(ctx, sig)
+			}
+			return u.l.client.Signal(ctx, processID, sig, tree)
+		})
 	})
 }
 

@@ -133,8 +133,16 @@ func (g *Following) Run(ctx context.Context, sink FollowSink) (FollowEnd, error)
 		}
 	}
 	res, err := f.follow(here)
-	if err == nil && g.rec.Result != nil {
+	switch {
+	case err != nil:
+	case g.rec.Result != nil:
 		res = *g.rec.Result
+	default:
+		ended := g.rec
+		ended.Result = &res
+		if marked := f.u.markOne(ctx, &ended); marked != nil {
+			e.core.Log.Warn("by whom a process was ended cannot be read", "sandbox", f.u.b.id, "process", ended.ID, "error", marked)
+		}
 	}
 	end := FollowEnd{Ended: err == nil, Result: res, LastSeq: f.seen}
 	if err == nil && f.last > f.seen {

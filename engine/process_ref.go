@@ -52,7 +52,15 @@ func (e *Engine) processID(ctx context.Context, c access.Caller, ref, of string)
 		WithRemedy("list its processes: the numbers are those of what was started by a call, and not of what that started")
 }
 
-// mark adds to what an agent says of processes the names and labels that are on record.
+// markOne is mark for one process.
+func (u *Use) markOne(ctx context.Context, rec *sandbox.Process) error {
+	one := []sandbox.Process{*rec}
+	err := u.mark(ctx, one)
+	*rec = one[0]
+	return err
+}
+
+// mark adds to what an agent says of processes the names and labels that are on record, and by whom they were sent signals.
 func (u *Use) mark(ctx context.Context, recs []sandbox.Process) error {
 	if len(recs) == 0 {
 		return nil
@@ -64,6 +72,9 @@ func (u *Use) mark(ctx context.Context, recs []sandbox.Process) error {
 	at, oldest := make(map[string]*sandbox.Process, len(recs)), recs[0].StartedAt
 	for i := range recs {
 		at[recs[i].ID] = &recs[i]
+		if recs[i].Result != nil {
+			u.l.signals.Tell(recs[i].ID, recs[i].Result)
+		}
 		if recs[i].StartedAt.Before(oldest) {
 			oldest = recs[i].StartedAt
 		}
@@ -78,6 +89,9 @@ func (u *Use) mark(ctx context.Context, recs []sandbox.Process) error {
 			for _, ev := range rows {
 				if rec := at[ev.ProcessID]; rec != nil {
 					rec.Name, rec.Labels = ev.Name, ev.Labels
+					if rec.Result != nil {
+						process.Complete(rec.Result, ev.Signaled)
+					}
 				}
 			}
 			if next == "" || q.Limit == 1 || rows[len(rows)-1].At.Before(oldest) {

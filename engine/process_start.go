@@ -69,7 +69,7 @@ func (f *follower) await(ctx context.Context) (sandbox.Result, error) {
 		res, err := f.u.l.client.Wait(limited, f.event.ProcessID)
 		switch {
 		case err == nil:
-			return f.u.l.told(res), nil
+			return f.u.l.told(f.event.ProcessID, res), nil
 		case fault.Is(err, fault.Unsupported): // an agent of an earlier build
 			return f.follow(ctx)
 		}

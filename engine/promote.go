@@ -264,6 +264,9 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 		if err := more(tx); err != nil {
 			return err
 		}
+		if _, err := signalAll(tx, p.ID, "", killedBy(x.who)); err != nil {
+			return err
+		}
 		if err := tx.PreviewLinks().Move(p.ID, f.ID); err != nil {
 			return err
 		}
@@ -279,6 +282,9 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 		return err
 	}
 	// The fork has the key before the parent has not, so that nobody finds neither.
+	if x.l != nil {
+		x.l.signals.Down(killedBy(x.who))
+	}
 	e.setRecord(x.fork, f)
 	e.setRecord(x.parent, p)
 	e.core.Metrics.Moved(x.was.State, p.State)

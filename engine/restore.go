@@ -16,6 +16,7 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/store"
 )
 
 // restoreBound bounds a rollback: a host that cannot share what two disks have in
@@ -103,12 +104,15 @@ func (x *exchange) do(ctx context.Context) error {
 	runs := x.before.State != sandbox.Stopped // after it, too
 	l, _ := b.withdraw(nil)
 	at := e.now()
-	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
+	err := e.commitWith(ctx, b.entry, func(s *sandbox.Sandbox) {
 		s.State, s.Restore, s.UpdatedAt = sandbox.Restoring, x.to, at
 		if runs { // else what it was stopped for still holds
 			s.StopCause, s.StopDetail = sandbox.CauseRestore, x.what
 		}
 		s.StopMeter(at)
+	}, func(tx store.Tx) error {
+		_, err := signalAll(tx, b.id, "", killedBy(x.who))
+		return err
 	})
 	if err != nil {
 		e.core.Holds.Unpin(b.id)
@@ -117,6 +121,7 @@ func (x *exchange) do(ctx context.Context) error {
 	}
 	e.core.Checkpoint("rollback.intent")
 	if l != nil {
+		l.signals.Down(killedBy(x.who))
 		l.ending.Store(&runtime.Exit{Cause: sandbox.CauseRestore, Detail: x.what})
 		if x.atOnce(ctx, l) {
 			return x.started(ctx, l.inst)

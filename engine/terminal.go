@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"syscall"
 	"time"
 
 	"sandpit.dev/access"
@@ -81,7 +82,7 @@ func (e *Engine) Terminal(ctx context.Context, c access.Caller, ref string, r Te
 func (t *Terminal) Next(ctx context.Context) (sandbox.Frame, error) {
 	fr, err := t.Process.Next(ctx)
 	if err == io.EOF { // itself: a connection that broke may wrap it
-		t.over(func(context.Context) sandbox.Result { return t.u.l.told(t.Process.Result()) })
+		t.over(func(context.Context) sandbox.Result { return t.u.l.told(t.ev.ProcessID, t.Process.Result()) })
 	}
 	return fr, err
 }
@@ -125,10 +126,15 @@ const (
 // hungUp finds out how a command ended whose terminal was closed.
 func (t *Terminal) hungUp(ctx context.Context) sandbox.Result {
 	f := newFollower(t.u, t.ev, 0)
+	hungUp := sandbox.Signaled{By: t.u.who.Name, With: process.SignalName(syscall.SIGHUP)}
+	if t.u.e.group.Context().Err() != nil {
+		hungUp.By = sandbox.System
+	}
+	t.u.l.signals.Sent(t.ev.ProcessID, hungUp)
 	for range hangUpTries {
 		rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID)
 		if err == nil && rec.Result != nil {
-			return t.u.l.told(*rec.Result)
+			return t.u.l.told(t.ev.ProcessID, *rec.Result)
 		}
 		if fault.Is(err, fault.NotFound) {
 			break
@@ -143,7 +149,7 @@ func (t *Terminal) hungUp(ctx context.Context) sandbox.Result {
 	}
 	if err := t.u.l.client.Kill(ctx, t.ev.ProcessID, sandbox.CauseKilled); err == nil {
 		if rec, err := t.u.l.client.Process(ctx, t.ev.ProcessID); err == nil && rec.Result != nil {
-			return t.u.l.told(*rec.Result)
+			return t.u.l.told(t.ev.ProcessID, *rec.Result)
 		}
 	}
 	return f.killed(sandbox.CauseKilled, "its terminal was closed")

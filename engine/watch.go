@@ -49,13 +49,14 @@ func (l *session) dial(ctx context.Context) (net.Conn, error) {
 
 // told is what an agent tells of a command's end, with what its sandbox was taken down
 // for: the agent knows only that it was.
-func (l *session) told(res sandbox.Result) sandbox.Result {
+func (l *session) told(processID string, res sandbox.Result) sandbox.Result {
 	if x := l.ending.Load(); x != nil && res.Cause == sandbox.CauseStopped {
 		res.Cause, res.CauseDetail = x.Cause, x.Detail
 	}
 	if t, ok := l.inst.(runtime.DiskTeller); ok && res.Cause == sandbox.CauseDisk {
 		res.CauseDetail = agent.DiskFull(t.FullDisk()) + ": " + res.CauseDetail
 	}
+	l.signals.Tell(processID, &res)
 	return res
 }
 

@@ -107,6 +107,7 @@ type Event struct {
 	Done            bool
 	ExitCode        int
 	Signal          string
+	Signaled        Signaled
 	Cause           Cause
 	Duration        time.Duration
 	StdoutBytes     int64

@@ -43,6 +43,7 @@ type Result struct {
 	Signal      string // "SIGKILL"; empty: it exited by itself
 	Cause       Cause
 	CauseDetail string // the evidence, one line
+	Signaled    Signaled
 	Duration    time.Duration
 	EndedAt     time.Time
 
@@ -58,6 +59,17 @@ type Result struct {
 	// What it wrote, values of secrets masked; nil: it wrote nothing, or what it wrote is not known.
 	Stdout, Stderr *excerpt.Excerpt
 }
+
+// Signaled is by whom a process was last sent a signal that ends programs, and which: by whoever signalled or
+// killed it, or took its sandbox down; by System for a time limit, a clock of the sandbox and the memory limit. Its
+// zero value is that nobody is known to have sent one. A program that catches the signal may end by itself.
+type Signaled struct {
+	By   string // an actor, as of events
+	With string // the signal's name
+}
+
+// System is the actor of what the server does by itself.
+const System = "system"
 
 // Cut is why a stream is truncated. It is empty from an agent of an earlier build.
 type Cut string

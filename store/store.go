@@ -213,9 +213,15 @@ type Events interface {
 	// Finish completes the row of a command that was appended with Done false, found by its Seq,
 	// or if that is zero by Sandbox and ProcessID, which must match in any case. It writes the
 	// result (Detail, ExitCode, Signal, Cause, Duration, the output's and the changes' fields,
-	// Bytes, OK) and sets e.Seq and e.Done; what was written at the start stays. A row that is
+	// Bytes, OK, and Signaled unless it is zero) and sets e.Seq and e.Done; what was written at the start stays. A row that is
 	// done already is fault.Conflict: a result is written once.
 	Finish(e *sandbox.Event) error
+	// Signal notes in the row of a command without a result by whom it is sent a signal, and returns what it
+	// said before. It reports whether there is such a row.
+	Signal(id sandbox.ID, processID string, s sandbox.Signaled) (was sandbox.Signaled, found bool, err error)
+	// Unsignal takes Signal back, also in a row that has its result since: what says s says was. One that says
+	// something else, or is not there, is left alone.
+	Unsignal(id sandbox.ID, processID string, s, was sandbox.Signaled) error
 	List(q EventQuery) (page []*sandbox.Event, next string, err error)
 	// Unfinished returns the rows with a ProcessID and without Done: commands without a result,
 	// oldest first; of all sandboxes for an empty id.

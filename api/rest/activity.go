@@ -66,6 +66,7 @@ func eventOf(e *sandbox.Event) v1.Event {
 		out.Name, out.Labels = e.Name, e.Labels
 		out.ProcessID, out.Command, out.User, out.Cwd = e.ProcessID, e.Command, e.User, e.Cwd
 		out.Status, out.ContextID = "running", e.ContextID
+		out.SignaledBy, out.SignaledWith = e.Signaled.By, e.Signaled.With
 		if !e.Done {
 			break
 		}

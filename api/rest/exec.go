@@ -230,6 +230,7 @@ func outputBound(sp *httpapi.Spellings, stream, name string, own, both *int64) i
 func outcomeOf(r *engine.ExecResult) v1.ExecOutcome {
 	o := v1.ExecOutcome{
 		ProcessID: r.ProcessID, Status: "exited", Signal: r.Signal, Cause: string(r.Cause), CauseDetail: r.CauseDetail,
+		SignaledBy: r.Signaled.By, SignaledWith: r.Signaled.With,
 		TimedOut: r.Cause == sandbox.CauseTimeout, DurationMS: r.Duration.Milliseconds(),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes,
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,

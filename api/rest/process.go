@@ -270,6 +270,7 @@ func processOf(r sandbox.Process) v1.Process {
 		p.Status = statusExited
 		p.EndedAt, p.ExitCode = shape.TimeOrNull(res.EndedAt), new(res.ExitCode)
 		p.Signal, p.Cause, p.CauseDetail = res.Signal, string(res.Cause), res.CauseDetail
+		p.SignaledBy, p.SignaledWith = res.Signaled.By, res.Signaled.With
 		p.TimedOut, p.DurationMS = res.Cause == sandbox.CauseTimeout, res.Duration.Milliseconds()
 		p.StdoutBytes, p.StderrBytes = res.StdoutBytes, res.StderrBytes
 		p.StdoutTruncated, p.StderrTruncated = res.StdoutTruncated, res.StderrTruncated

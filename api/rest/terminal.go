@@ -105,6 +105,7 @@ func serveTerminal(ctx context.Context, conn *websocket.Conn, t *engine.Terminal
 		res := t.Result()
 		_ = control(last, conn, v1.TerminalControl{Exit: &v1.TerminalExit{
 			ExitCode: res.ExitCode, Signal: res.Signal, Cause: string(res.Cause), CauseDetail: res.CauseDetail,
+			SignaledBy: res.Signaled.By, SignaledWith: res.Signaled.With,
 		}})
 		_ = conn.Close(websocket.StatusNormalClosure, "")
 	default:

@@ -27,6 +27,8 @@ type Event struct {
 	ExitCode          *int              `json:"exit_code,omitempty"`
 	Signal            string            `json:"signal,omitempty"`
 	Cause             string            `json:"cause,omitempty"`
+	SignaledBy        string            `json:"signaled_by,omitempty" jsonschema:"of a command: who sent it the last signal that ends programs: the name of the token that signalled or killed it, or stopped its sandbox; system for a time limit, the memory limit and the clocks of the sandbox"`
+	SignaledWith      string            `json:"signaled_with,omitempty" jsonschema:"which signal that was (SIGKILL). A program that caught it may have ended by itself"`
 	DurationMS        *int64            `json:"duration_ms,omitempty"`
 	StdoutBytes       *int64            `json:"stdout_bytes,omitempty"`
 	StderrBytes       *int64            `json:"stderr_bytes,omitempty"`

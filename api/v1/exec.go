@@ -64,14 +64,16 @@ type CreateExecResult struct {
 
 // ExecOutcome is how a command ended, or that it still runs.
 type ExecOutcome struct {
-	ProcessID   string `json:"process_id"`
-	Status      string `json:"status" jsonschema:"exited, or running when wait_seconds passed first"`
-	ExitCode    *int   `json:"exit_code" jsonschema:"its exit code, or 128 and the signal's number; null while it runs"`
-	Signal      string `json:"signal,omitempty" jsonschema:"the signal that ended it (SIGKILL)"`
-	Cause       string `json:"cause,omitempty" jsonschema:"why it ended if not by itself: timeout, oom, pids, disk, killed, stopped or host"`
-	CauseDetail string `json:"cause_detail,omitempty" jsonschema:"the evidence for cause, for people"`
-	TimedOut    bool   `json:"timed_out" jsonschema:"whether cause is timeout"`
-	DurationMS  int64  `json:"duration_ms" jsonschema:"milliseconds from its start to its end"`
+	ProcessID    string `json:"process_id"`
+	Status       string `json:"status" jsonschema:"exited, or running when wait_seconds passed first"`
+	ExitCode     *int   `json:"exit_code" jsonschema:"its exit code, or 128 and the signal's number; null while it runs"`
+	Signal       string `json:"signal,omitempty" jsonschema:"the signal that ended it (SIGKILL)"`
+	Cause        string `json:"cause,omitempty" jsonschema:"why it ended if not by itself: timeout, oom, pids, disk, killed, stopped or host"`
+	CauseDetail  string `json:"cause_detail,omitempty" jsonschema:"the evidence for cause, for people"`
+	SignaledBy   string `json:"signaled_by,omitempty" jsonschema:"who sent it the last signal that ends programs: the name of the token that signalled or killed it, or stopped its sandbox; system for a time limit, the memory limit and the clocks of the sandbox"`
+	SignaledWith string `json:"signaled_with,omitempty" jsonschema:"which signal that was (SIGKILL). A program that caught it may have ended by itself"`
+	TimedOut     bool   `json:"timed_out" jsonschema:"whether cause is timeout"`
+	DurationMS   int64  `json:"duration_ms" jsonschema:"milliseconds from its start to its end"`
 
 	StdoutBytes     int64 `json:"stdout_bytes" jsonschema:"what it wrote in all, kept or not"`
 	StderrBytes     int64 `json:"stderr_bytes" jsonschema:"what it wrote in all, kept or not"`

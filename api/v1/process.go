@@ -25,6 +25,8 @@ type Process struct {
 	Signal          string     `json:"signal,omitempty"`
 	Cause           string     `json:"cause,omitempty"`
 	CauseDetail     string     `json:"cause_detail,omitempty"`
+	SignaledBy      string     `json:"signaled_by,omitempty" jsonschema:"who sent it the last signal that ends programs: the name of the token that signalled or killed it, or stopped its sandbox; system for a time limit, the memory limit and the clocks of the sandbox"`
+	SignaledWith    string     `json:"signaled_with,omitempty" jsonschema:"which signal that was (SIGKILL). A program that caught it may have ended by itself"`
 	TimedOut        bool       `json:"timed_out"`
 	DurationMS      int64      `json:"duration_ms"`
 	StdoutBytes     int64      `json:"stdout_bytes"`
@@ -156,4 +158,7 @@ type TerminalExit struct {
 	Signal      string `json:"signal,omitempty"`
 	Cause       string `json:"cause,omitempty"`
 	CauseDetail string `json:"cause_detail,omitempty"`
+
+	SignaledBy   string `json:"signaled_by,omitempty" jsonschema:"as of a process"`
+	SignaledWith string `json:"signaled_with,omitempty"`
 }

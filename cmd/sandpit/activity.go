@@ -79,6 +79,9 @@ func became(e *v1.Event) string {
 	if e.Cause != "" {
 		parts = append(parts, e.Cause)
 	}
+	if by := signaledBy(e.SignaledBy, e.SignaledWith); by != "" {
+		parts = append(parts, by)
+	}
 	if e.DurationMS != nil {
 		parts = append(parts, (time.Duration(*e.DurationMS) * time.Millisecond).String())
 	}

@@ -126,7 +126,7 @@ func (at *attached) run(ctx context.Context) error {
 				return exit.Own(fault.New(fault.Unavailable, "the server did not tell how the process ended"))
 			}
 			if out.Cause != "" {
-				at.Warn("the process was ended: %s", because(out.Cause, out.CauseDetail))
+				at.Warn("the process was ended: %s", because(out.Cause, out.CauseDetail, signaledBy(out.SignaledBy, out.SignaledWith)))
 			}
 			if at.missed && !at.tty {
 				return exit.Own(fault.New(fault.TooLarge, "not all output is here; the process itself ended with %d", *out.ExitCode).

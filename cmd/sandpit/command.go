@@ -269,7 +269,7 @@ func readable(data []byte) (text, exact string) {
 // status ("no such line", of grep).
 func ended(a *app.App, m *command, out *v1.ExecOutcome, came [2]int64) error {
 	if out.Cause != "" {
-		a.Warn("the command was ended: %s", because(out.Cause, out.CauseDetail))
+		a.Warn("the command was ended: %s", because(out.Cause, out.CauseDetail, signaledBy(out.SignaledBy, out.SignaledWith)))
 	}
 	if out.ExitCode == nil {
 		return exit.Own(fault.New(fault.Unavailable, "the command goes on as process %s", out.ProcessID))
@@ -296,7 +296,10 @@ func cutOff(out *v1.ExecOutcome, came [2]int64) string {
 	return strings.Join(cut, ", ")
 }
 
-func because(cause, detail string) string {
+func because(cause, detail, signaled string) string {
+	if signaled != "" {
+		cause += ", " + signaled
+	}
 	if detail == "" {
 		return cause
 	}

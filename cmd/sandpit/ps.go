@@ -64,14 +64,29 @@ remembered. A process here is a command that was started from outside, with all 
 
 // statusOf is how a process is, in a few words.
 func statusOf(p *v1.Process) string {
-	switch {
-	case p.ExitCode == nil:
+	if p.ExitCode == nil {
 		return p.Status
-	case p.Cause != "":
-		return fmt.Sprintf("exited %d (%s)", *p.ExitCode, p.Cause)
 	}
-	return fmt.Sprintf("exited %d", *p.ExitCode)
+	why := p.Cause
+	if by := signaledBy(p.SignaledBy, p.SignaledWith); by != "" {
+		why = strings.TrimPrefix(why+", "+by, ", ")
+	}
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return fmt.Sprintf("exited %d%s", *p.ExitCode, why)
 }
+
+// signaledBy is who sent a process which signal, where that was not the server.
+func signaledBy(by, with string) string {
+	if by == "" || by == bySystem {
+		return ""
+	}
+	return with + " by " + output.Printable(by)
+}
+
+// bySystem is the actor of what the server does by itself.
+const bySystem = "system"
 
 // shortCommand is what a line of a table has room for.
 func shortCommand(p *v1.Process) string {

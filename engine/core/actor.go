@@ -17,7 +17,7 @@ import (
 type Actor struct{ Name, Via string }
 
 // System is the engine itself: a clock, a watcher, a repair.
-var System = Actor{"system", "system"}
+var System = Actor{sandbox.System, sandbox.System}
 
 // ActorOf returns the actor that a caller is.
 func ActorOf(c access.Caller) Actor {

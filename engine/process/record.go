@@ -25,7 +25,7 @@ func Record(ev *sandbox.Event) sandbox.Process {
 	if ev.Done {
 		rec.State = sandbox.ProcessExited
 		rec.Result = &sandbox.Result{
-			ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail,
+			ExitCode: ev.ExitCode, Signal: ev.Signal, Cause: ev.Cause, CauseDetail: ev.Detail, Signaled: ev.Signaled,
 			Duration: ev.Duration, EndedAt: ev.At.Add(ev.Duration).Round(time.Microsecond),
 			StdoutBytes: ev.StdoutBytes, StderrBytes: ev.StderrBytes,
 			StdoutTruncated: ev.StdoutTruncated, StderrTruncated: ev.StderrTruncated,

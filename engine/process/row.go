@@ -31,6 +31,7 @@ func CutOff(ev *sandbox.Event, cause sandbox.Cause, detail string, at time.Time)
 	ev.Done, ev.OK = true, false
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = ExitKilled, "SIGKILL", cause, detail
 	ev.Duration = max(at.Sub(ev.At), 0)
+	ev.Signaled = signaled(ev.Signal, cause, ev.Signaled)
 }
 
 // NotBegun completes the row of a command that could not be started, for err: why is NotStarted
@@ -59,7 +60,10 @@ func NeverBegan(ev *sandbox.Event) bool {
 func Close(ev *sandbox.Event, r *sandbox.Result) {
 	ev.Done, ev.OK = true, r.ExitCode == 0
 	ev.ExitCode, ev.Signal, ev.Cause, ev.Detail = r.ExitCode, r.Signal, r.Cause, sandbox.Clip(r.CauseDetail, sandbox.MaxEventDetail)
-	ev.Duration = r.Duration
+	if ev.Duration = r.Duration; r.Signaled != (sandbox.Signaled{}) {
+		ev.Signaled = r.Signaled
+	}
+	ev.Signaled = signaled(r.Signal, r.Cause, ev.Signaled)
 	ev.StdoutBytes, ev.StderrBytes = r.StdoutBytes, r.StderrBytes
 	ev.StdoutTruncated, ev.StderrTruncated = r.StdoutTruncated, r.StderrTruncated
 	ev.Stdout, ev.Stderr = r.Stdout, r.Stderr

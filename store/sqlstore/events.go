@@ -16,22 +16,28 @@ type events struct{ tx *tx }
 
 const eventColumns = "sandbox, project, type, at, actor, via, detail, process_id, command, run_user, cwd," +
 	" done, exit_code, signal, cause, duration, stdout_bytes, stderr_bytes, stdout_truncated, stderr_truncated," +
-	" changes, changes_total, path, moved_to, bytes, ok, language, context, name, labels"
+	" changes, changes_total, path, moved_to, bytes, ok, language, context, name, labels, signaled_by, signaled_with"
 
 // unfinished is the condition of the partial index of that name, word by word.
 const unfinished = "done = 0 AND process_id <> ''"
 
 // named is the condition of another one.
-const named = "(name <> '' OR labels <> '{}')"
+const named = "(name <> '' OR labels <> '{}' OR signaled_by <> '')"
 
 const (
 	appendEvent = "INSERT INTO events (" + eventColumns + ") VALUES (" +
 		"$1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20," +
-		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30)"
+		" $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)"
 	finishEvent = "UPDATE events SET done = 1, detail = $1, exit_code = $2, signal = $3, cause = $4, duration = $5," +
 		" stdout_bytes = $6, stderr_bytes = $7, stdout_truncated = $8, stderr_truncated = $9," +
-		" changes = $10, changes_total = $11, bytes = $12, ok = $13" +
-		" WHERE seq = $14 AND sandbox = $15 AND process_id = $16 AND " + unfinished
+		" changes = $10, changes_total = $11, bytes = $12, ok = $13," +
+		" signaled_by = CASE WHEN $14 <> '' THEN $14 ELSE signaled_by END," +
+		" signaled_with = CASE WHEN $14 <> '' THEN $15 ELSE signaled_with END" +
+		" WHERE seq = $16 AND sandbox = $17 AND process_id = $18 AND " + unfinished
+	findSignaled = "SELECT seq, signaled_by, signaled_with FROM events WHERE sandbox = $1 AND process_id = $2 AND " + unfinished + " ORDER BY seq LIMIT 1"
+	signalEvent  = "UPDATE events SET signaled_by = $1, signaled_with = $2 WHERE seq = $3"
+	unsignal     = "UPDATE events SET signaled_by = $1, signaled_with = $2" +
+		" WHERE sandbox = $3 AND process_id = $4 AND signaled_by = $5 AND signaled_with = $6"
 	findUnfinished = "SELECT seq FROM events WHERE sandbox = $1 AND process_id = $2 AND " + unfinished + " ORDER BY seq LIMIT 1"
 	findFinished   = "SELECT seq FROM events WHERE sandbox = $1 AND process_id = $2 ORDER BY seq LIMIT 1"
 	// The order by an expression keeps the planner from reading every event there
@@ -46,7 +52,7 @@ func (q events) Append(e *sandbox.Event) error {
 		e.ProcessID, e.Command, e.User, e.Cwd, truth(e.Done), int64(e.ExitCode), e.Signal, string(e.Cause),
 		int64(e.Duration), e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Path, e.To, e.Bytes, truth(e.OK),
-		e.Language, e.ContextID, e.Name, labelsText(e.Labels),
+		e.Language, e.ContextID, e.Name, labelsText(e.Labels), e.Signaled.By, e.Signaled.With,
 	)
 	if err != nil {
 		if e.Name != "" && q.tx.dialect.unique(err) {
@@ -76,7 +82,7 @@ func (q events) Finish(e *sandbox.Event) error {
 		e.Detail, int64(e.ExitCode), e.Signal, string(e.Cause), int64(e.Duration),
 		e.StdoutBytes, e.StderrBytes, truth(e.StdoutTruncated), truth(e.StderrTruncated),
 		changesText(e.Changes), int64(e.ChangesTotal), e.Bytes, truth(e.OK),
-		seq, string(e.Sandbox), e.ProcessID)
+		e.Signaled.By, e.Signaled.With, seq, string(e.Sandbox), e.ProcessID)
 	if err != nil {
 		return err
 	}
@@ -96,6 +102,23 @@ func (q events) notUnfinished(e *sandbox.Event) error {
 		return fault.New(fault.Conflict, "the command %q has its result already", sandbox.Clip(e.ProcessID, 40))
 	}
 	return fault.New(fault.NotFound, "no event tells of the command %q", sandbox.Clip(e.ProcessID, 40))
+}
+
+func (q events) Signal(id sandbox.ID, processID string, s sandbox.Signaled) (was sandbox.Signaled, found bool, err error) {
+	if err := q.tx.ready(true); err != nil {
+		return was, false, err
+	}
+	var seq int64
+	if found, err = q.tx.row(findSignaled, []any{string(id), processID}, &seq, &was.By, &was.With); err != nil || !found {
+		return was, false, err
+	}
+	_, err = q.tx.exec(signalEvent, s.By, s.With, seq)
+	return was, err == nil, err
+}
+
+func (q events) Unsignal(id sandbox.ID, processID string, s, was sandbox.Signaled) error {
+	_, err := q.tx.exec(unsignal, was.By, was.With, string(id), processID, s.By, s.With)
+	return err
 }
 
 func (q events) List(query store.EventQuery) ([]*sandbox.Event, string, error) {
@@ -209,7 +232,7 @@ func (r *eventRow) dest() []any {
 		&e.ProcessID, &e.Command, &e.User, &e.Cwd, &r.done, &r.exit, &e.Signal, (*string)(&e.Cause),
 		(*int64)(&e.Duration), &e.StdoutBytes, &e.StderrBytes, &r.outCut, &r.errCut,
 		&r.changes, &r.total, &e.Path, &e.To, &e.Bytes, &r.ok,
-		&e.Language, &e.ContextID, &e.Name, &r.labels,
+		&e.Language, &e.ContextID, &e.Name, &r.labels, &e.Signaled.By, &e.Signaled.With,
 	}
 }
 

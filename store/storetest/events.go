@@ -155,7 +155,42 @@ func eventRecords(t *testing.T, open func(*testing.T) store.Store) {
 		got, _ := listEvents(t, s, store.EventQuery{Sandbox: boxID(1), Named: true, Name: "web"})
 		wantSame(t, "those with the name", len(got), 2)
 		got, _ = listEvents(t, s, store.EventQuery{Sandbox: boxID(1), Named: true})
-		wantSame(t, "those with a name or labels", len(got), 5)
+		wantSame(t, "those with a name, labels or a signal", len(got), 5)
+	})
+	t.Run("SignalNotesByWhomACommandIsSignalled", func(t *testing.T) {
+		s := open(t)
+		alice, bob := sandbox.Signaled{By: "alice", With: "SIGTERM"}, sandbox.Signaled{By: "bob", With: "SIGKILL"}
+		a := begun(1, "a")
+		appendEvents(t, s, a, begun(2, "a"))
+		signal := func(id sandbox.ID, process string, by sandbox.Signaled) (was sandbox.Signaled, found bool) {
+			update(t, s, func(tx store.Tx) (err error) { was, found, err = tx.Events().Signal(id, process, by); return err })
+			return was, found
+		}
+		says := func(id sandbox.ID) sandbox.Signaled {
+			got, _ := listEvents(t, s, store.EventQuery{Sandbox: id, ProcessID: "a"})
+			return got[0].Signaled
+		}
+		was, found := signal(boxID(1), "a", alice)
+		wantSame(t, "before the first", was, sandbox.Signaled{})
+		wantSame(t, "whether there is one", found, true)
+		was, _ = signal(boxID(1), "a", bob)
+		wantSame(t, "before the second", was, alice)
+		wantSame(t, "the row", says(boxID(1)), bob)
+		wantSame(t, "that of another sandbox", says(boxID(2)), sandbox.Signaled{})
+		got, _ := listEvents(t, s, store.EventQuery{Sandbox: boxID(1), Named: true})
+		wantSame(t, "those with a name, labels or a signal", len(got), 1)
+		update(t, s, func(tx store.Tx) error { return tx.Events().Finish(event(1, "a")) })
+		wantSame(t, "after Finish without one", says(boxID(1)), bob)
+		_, found = signal(boxID(1), "a", alice)
+		wantSame(t, "whether there is one that has no result", found, false)
+		update(t, s, func(tx store.Tx) error { return tx.Events().Unsignal(boxID(1), "a", alice, sandbox.Signaled{}) })
+		wantSame(t, "after taking back what it does not say", says(boxID(1)), bob)
+		update(t, s, func(tx store.Tx) error { return tx.Events().Unsignal(boxID(1), "a", bob, alice) })
+		wantSame(t, "after taking back what it says", says(boxID(1)), alice)
+		e := event(2, "a")
+		e.Signaled = bob
+		update(t, s, func(tx store.Tx) error { return tx.Events().Finish(e) })
+		wantSame(t, "after Finish with one", says(boxID(2)), bob)
 	})
 	t.Run("UnfinishedGivesCommandsWithoutResult", func(t *testing.T) {
 		s := open(t)

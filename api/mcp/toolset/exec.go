@@ -135,11 +135,22 @@ func CauseText(c sandbox.Cause) string {
 	return string(c)
 }
 
+// SignaledText says who sent a command which signal; nothing where that was nobody, or the server.
+func SignaledText(s sandbox.Signaled) string {
+	if s.By == "" || s.By == sandbox.System {
+		return ""
+	}
+	return s.With + " by " + s.By
+}
+
 // Reasons says more of a command that a limit ended, and what helps.
 func (e *Outcome) Reasons(ctx context.Context, c *Call) []string {
 	var out []string
 	if e.CauseDetail != "" {
 		out = append(out, "cause: "+e.CauseDetail)
+	}
+	if by := SignaledText(e.Signaled); by != "" {
+		out = append(out, "signal: "+by)
 	}
 	var l sandbox.Limits
 	switch e.Cause {

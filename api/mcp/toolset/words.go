@@ -141,6 +141,9 @@ func (w *Words) Whole(ctx context.Context, c *Call, r engine.ExecRequest) (*Outc
 	if done.CauseDetail != "" {
 		notes = append(notes, "cause: "+done.CauseDetail)
 	}
+	if by := SignaledText(done.Signaled); by != "" {
+		notes = append(notes, "signal: "+by)
+	}
 	for _, line := range c.Blocked(ctx, c.Ref, done, began) {
 		if !strings.HasPrefix(line, "next: ") { // it speaks of tools of the default profile
 			notes = append(notes, line)

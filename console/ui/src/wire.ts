@@ -391,6 +391,8 @@ export interface CreateExecOutcome {
   sandbox_differs?: string[];
   sandbox_id: string;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: string;
   stderr_bytes: number;
@@ -413,6 +415,8 @@ export interface CreateExecResult {
   sandbox_differs?: string[];
   sandbox_id: string;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: string;
   stderr: string;
@@ -634,6 +638,8 @@ export interface Event {
   process_id?: string;
   seq: number;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   size_bytes?: null | number;
   status?: string;
   stderr_bytes?: null | number;
@@ -688,6 +694,8 @@ export interface ExecOutcome {
   files_changed_total: number;
   process_id: string;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: "exited" | "running";
   stderr_bytes: number;
@@ -707,6 +715,8 @@ export interface ExecResult {
   files_changed_total: number;
   process_id: string;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: "exited" | "running";
   stderr: string;
@@ -1586,6 +1596,8 @@ export interface Process {
   pid: number;
   process_id: string;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   started_at: string;
   status: "exited" | "running";
   stderr_bytes: number;
@@ -2118,6 +2130,8 @@ export interface ShellExecOutcome {
   process_id: string;
   shell: ShellState;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: string;
   stderr_bytes: number;
@@ -2138,6 +2152,8 @@ export interface ShellExecResult {
   process_id: string;
   shell: ShellState;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
   snapshot_id?: string;
   status: string;
   stderr: string;
@@ -2398,6 +2414,8 @@ export interface TerminalExit {
   cause_detail?: string;
   exit_code: number;
   signal?: string;
+  signaled_by?: string;
+  signaled_with?: string;
 }
 
 export interface TerminalSize {

@@ -77,6 +77,9 @@ func eventLine(e *sandbox.Event) string {
 			if e.Cause != sandbox.CauseNone {
 				line += " (" + toolset.CauseText(e.Cause) + ")"
 			}
+			if by := toolset.SignaledText(e.Signaled); by != "" {
+				line += ", " + by
+			}
 			if e.ChangesTotal > 0 {
 				line += ", " + toolset.Counted(e.ChangesTotal, "file", "files") + " changed"
 			}

@@ -211,6 +211,9 @@ type processShape struct {
 	ExitCode  *int              `json:"exit_code,omitempty"`
 	Signal    string            `json:"signal,omitempty"`
 	Cause     string            `json:"cause,omitempty"`
+
+	SignaledBy   string `json:"signaled_by,omitempty"`
+	SignaledWith string `json:"signaled_with,omitempty"`
 }
 
 func processShapeOf(r sandbox.Process) processShape {
@@ -220,6 +223,7 @@ func processShapeOf(r sandbox.Process) processShape {
 	}
 	if res := r.Result; res != nil {
 		out.Status, out.ExitCode, out.Signal, out.Cause = "exited", &res.ExitCode, res.Signal, string(res.Cause)
+		out.SignaledBy, out.SignaledWith = res.Signaled.By, res.Signaled.With
 	}
 	return out
 }

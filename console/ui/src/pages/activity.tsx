@@ -4,6 +4,7 @@
 // What happened to a sandbox: each command with its outcome and the files that it changed.
 import { call, seg } from "../api";
 import { bytes, exact, millis, oneLine, shown, span } from "../format";
+import { ended } from "./processes";
 import { Link, now, Time, Trouble } from "../parts/parts";
 import { signal, useEffect, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -73,7 +74,7 @@ function Entry(p: { of: Event; sandbox: Sandbox }): JSX.Element {
       {e.detail && <p>{shown(e.detail)}</p>}
       {e.type === "network.refused" && <p><Link to={"/sandboxes/" + seg(p.sandbox.id) + "/network" + (host ? "?host=" + seg(host) : "")}>{host ? "Allow it on the page Network" : "What was tried"}</Link></p>}
       {(e.exit_code !== undefined && e.exit_code !== null || e.signal || e.status === "running") && <p>
-        <span class={e.status === "running" ? "good" : bad ? "bad" : ""}>{e.status === "running" ? "running" : e.signal ? oneLine(e.signal) : "exit " + e.exit_code}</span>
+        <span class={e.status === "running" ? "good" : bad ? "bad" : ""}>{ended(e)}</span>
         {(running || e.duration_ms !== undefined) && <span class="faint"> · {running ? span(Math.max(0, (now.value - Date.parse(e.at)) / 1000)) : millis(e.duration_ms)}</span>}
         {e.process_id && e.type === "exec" && <> · <Link to={"/sandboxes/" + seg(p.sandbox.id) + "/processes?process=" + seg(e.process_id)}>output{running ? " so far" : ", " + bytes((e.stdout_bytes ?? 0) + (e.stderr_bytes ?? 0))}</Link></>}
       </p>}

@@ -16,10 +16,12 @@ import type { Output as Bytes, OutputGap, Process, ProcessList, Sandbox } from "
 
 export const commandOf = (c: { command?: string; argv?: string[] }): string => oneLine(c.command ?? (c.argv ?? []).join(" "));
 
-export function ended(p: Process): string {
+// ended says how a command ended, and by whom it was sent a signal.
+export function ended(p: Partial<Pick<Process, "exit_code" | "signal" | "signaled_by" | "signaled_with">> & { status?: string }): string {
   if (p.status === "running") return "running";
-  if (p.signal) return p.signal;
-  return "exit " + (p.exit_code ?? "?");
+  const how = p.signal ? oneLine(p.signal) : "exit " + (p.exit_code ?? "?"), by = p.signaled_by === "system" ? "the server" : oneLine(p.signaled_by ?? "");
+  if (by === "") return how;
+  return p.signal === p.signaled_with ? "killed by " + by + " with " + how : how + ", after " + oneLine(p.signaled_with ?? "") + " by " + by;
 }
 
 // took is how long a command ran, or has run.
