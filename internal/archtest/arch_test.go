@@ -218,6 +218,7 @@ var rules = []rule{
 	{"test/mcp/fixture", []string{"fault", "access", "engine", "image", "skill", "runs", "api/guard", "api/mcp", "api/service"}, "it is the coat behind its guard, with what a suite asks for, and no sandboxes"},
 	{"console", []string{"fault"}, "it serves files: its pages use REST as every client does"},
 	{"test/browser", nil, "it has a browser for whoever tests pages: it knows no server"},
+	{"test/browser/cost", []string{"test/browser"}, "it measures pages in a browser; of a server it knows the address"},
 	{"test/browser/walk", []string{"test/browser"}, "it drives a browser by what a person writes, and knows no server"},
 	{"test", []string{"client", "api/v1", "fault", "internal", "image"}, "end to end means through the real binaries"},
 }

@@ -61,6 +61,17 @@ func Another(of context.Context, hear func(event any)) (tab context.Context, don
 	return tab, done, nil
 }
 
+// Apart opens a window of the browser that a tab is of, with cookies and connections of its own, as of another person's browser.
+// Done closes it.
+func Apart(of context.Context, hear func(event any)) (tab context.Context, done func(), err error) {
+	tab, done = chromedp.NewContext(of, chromedp.WithNewBrowserContext())
+	if err = begin(tab, hear); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return tab, done, nil
+}
+
 // begin has hear get a tab's events, and opens an empty page in it.
 func begin(tab context.Context, hear func(event any)) error {
 	if hear != nil {

@@ -55,14 +55,43 @@ func Get(ctx context.Context, dir string) (Program, error) {
 		return Program{}, err
 	}
 	defer unlock()
-	kept := Program{root: filepath.Join(dir, "chromium")}
-	if said, err := os.ReadFile(filepath.Join(kept.root, stamp)); err == nil {
-		// The host may have lost a library that it had when this was unpacked.
-		if kept.Version, err = kept.version(ctx); err == nil && kept.Version == string(said) {
-			return kept, kept.writeFonts(kept.root)
-		}
+	if kept, ok, err := kept(ctx, dir); ok || err != nil {
+		return kept, err
 	}
-	return kept, kept.unpack(ctx, dir)
+	p := Program{root: filepath.Join(dir, "chromium")}
+	err = p.unpack(ctx, dir)
+	return p, err
+}
+
+// Kept returns the browser that dir has. An [Absent] error says that there is none that runs.
+func Kept(ctx context.Context, dir string) (Program, error) {
+	if _, err := os.Lstat(dir); os.IsNotExist(err) {
+		return Program{}, Absent{"no browser is kept in " + dir}
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return Program{}, err
+	}
+	defer unlock()
+	p, ok, err := kept(ctx, dir)
+	if err == nil && !ok {
+		err = Absent{"no browser that runs is kept in " + dir}
+	}
+	return p, err
+}
+
+// kept returns the browser that dir has, if there is one that runs.
+func kept(ctx context.Context, dir string) (p Program, ok bool, err error) {
+	p.root = filepath.Join(dir, "chromium")
+	said, err := os.ReadFile(filepath.Join(p.root, stamp))
+	if err != nil {
+		return Program{}, false, nil
+	}
+	// The host may have lost a library that it had when this was unpacked.
+	if p.Version, err = p.version(ctx); err != nil || p.Version != string(said) {
+		return Program{}, false, nil
+	}
+	return p, true, p.writeFonts(p.root)
 }
 
 // GetVim returns the path of Debian's smallest vim below dir, and gets it first as [Get] does: 2 MB. It needs no file beside it.
