@@ -4,6 +4,7 @@
 // Output of a command, however much and however fast: the page has the end of it, and draws what is in view.
 import { bytes } from "../format";
 import type { Part } from "../ansi";
+import { Component } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 
 const most = 1 << 20; // characters on the page
@@ -11,7 +12,18 @@ const atOnce = 128 << 10; // characters that become part of the page in one fram
 const behind = 2 << 20; // characters that wait for that; what is more went by faster than it can be drawn
 const block = 8 << 10; // characters that are drawn together
 
-interface Block { key: number; parts: Part[]; size: number; lines: number; drawn: JSX.Element | null }
+interface Block { key: number; parts: Part[]; size: number; lines: number }
+
+// Drawn is a block on the page. One that has not grown is left as it is. (To use its element again would do that, too, but an
+// element knows those that it was first drawn beside, and they those before them: nothing that went by would ever be let go.)
+class Drawn extends Component<{ of: Block; size: number }> {
+  override shouldComponentUpdate(next: { size: number }): boolean { return next.size !== this.props.size; }
+
+  override render(): JSX.Element {
+    const b = this.props.of;
+    return <div class="part" style={{ containIntrinsicBlockSize: "auto " + Math.max(1, b.lines) * 19 + "px" }}>{b.parts.map((p) => <span class={p.style}>{p.text}</span>)}</div>;
+  }
+}
 
 // Output is the end of what a command wrote.
 export class Output {
@@ -70,14 +82,14 @@ export class Output {
         text = text.slice(end);
         if (text === "") return;
       }
-      this.blocks.push(at = { key: this.key++, parts: [], size: 0, lines: 0, drawn: null });
+      this.blocks.push(at = { key: this.key++, parts: [], size: 0, lines: 0 });
     }
     while (text.length > block) {
       const end = text.indexOf("\n", block) + 1;
       if (end === 0 || end > 2 * block) break;
       this.put(at, text.slice(0, end), style);
       text = text.slice(end);
-      this.blocks.push(at = { key: this.key++, parts: [], size: 0, lines: 0, drawn: null });
+      this.blocks.push(at = { key: this.key++, parts: [], size: 0, lines: 0 });
     }
     if (text !== "") this.put(at, text, style);
   }
@@ -91,12 +103,11 @@ export class Output {
     at.size += text.length;
     this.size += text.length;
     for (let i = text.indexOf("\n"); i >= 0; i = text.indexOf("\n", i + 1)) at.lines++;
-    at.drawn = null;
   }
 
-  // draw is all that is here; a block that has not changed is the same element as before.
+  // draw is all that is here.
   draw(): JSX.Element[] {
-    return this.blocks.map((b) => (b.drawn ??= <div key={b.key} class="part" style={{ containIntrinsicBlockSize: "auto " + Math.max(1, b.lines) * 19 + "px" }}>{b.parts.map((p) => <span class={p.style}>{p.text}</span>)}</div>));
+    return this.blocks.map((b) => <Drawn key={b.key} of={b} size={b.size} />);
   }
 
   // find is the lines that have a text, the last of them.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What the console uses of Preact, in one place: the chunk that has it holds no code of ours.
-export { render } from "preact";
+export { Component, render } from "preact";
 // TSX is made of these.
 export { Fragment, jsx, jsxs } from "preact/jsx-runtime";
 export type { ComponentChildren, JSX, VNode } from "preact";
