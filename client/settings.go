@@ -17,6 +17,13 @@ func (c *Client) Settings(ctx context.Context) ([]v1.Setting, error) {
 	return out.Items, err
 }
 
+// Configuration returns what the server started with, without what is secret. It needs the server's own administrator's token.
+func (c *Client) Configuration(ctx context.Context) ([]v1.ConfiguredValue, error) {
+	var out v1.Configuration
+	_, err := c.call(ctx, request{method: "GET", path: "/settings/configuration"}, &out)
+	return out.Items, err
+}
+
 // UpdateSettings changes settings, all of them or none, and returns all that there are.
 func (c *Client) UpdateSettings(ctx context.Context, to v1.UpdateSettings) ([]v1.Setting, error) {
 	var out v1.SettingList

@@ -47,9 +47,9 @@ type Config struct {
 	Public     []string        `yaml:"public"`  // what is served without a token: connect, metrics, openapi
 	Console    ConsoleConfig   `yaml:"console"`
 	Daytona    DaytonaConfig   `yaml:"daytona"`
-	AdminToken string          `yaml:"admin_token"` // "": one is made and kept in Data/admin-token
-	Issuers    []issuer.Config `yaml:"issuers"`     // whose tokens are taken beside the server's own
-	RunDir     string          `yaml:"run_dir"`     // where local clients look for the server; "": the user's own place
+	AdminToken string          `yaml:"admin_token" secret:"true"` // "": one is made and kept in Data/admin-token
+	Issuers    []issuer.Config `yaml:"issuers"`                   // whose tokens are taken beside the server's own
+	RunDir     string          `yaml:"run_dir"`                   // where local clients look for the server; "": the user's own place
 
 	Images   ImagesConfig   `yaml:"images"`
 	Log      LogConfig      `yaml:"log"`
@@ -89,6 +89,7 @@ type Config struct {
 
 	withoutEffect []string      // variables of mcp-sandboxd, with the reason
 	base          settings.Base // the settings, with where each comes from
+	steps         steps         // where each key comes from
 }
 
 // LogConfig configures the log.
@@ -244,6 +245,7 @@ func DefaultConfig() Config {
 		PrebuildImage: true,
 	}
 	c.base = settings.Base{Values: c.values()}
+	c.steps.take(&c, settings.Default)
 	return c
 }
 

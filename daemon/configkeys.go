@@ -174,15 +174,23 @@ type configKey struct {
 // keysOf returns the keys of a section in the order of its fields.
 func keysOf(t reflect.Type) (keys []configKey) {
 	for f := range t.Fields() {
-		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		switch {
-		case options == "inline":
+		switch name, inline := keyOf(f); {
+		case inline:
 			keys = append(keys, keysOf(f.Type)...)
-		case name != "" && name != "-":
+		case name != "":
 			keys = append(keys, configKey{name, f.Type})
 		}
 	}
 	return keys
+}
+
+// keyOf returns a field's key, or "" if it has none, and reports whether the keys of its own are those of the section that it is in.
+func keyOf(f reflect.StructField) (name string, inline bool) {
+	name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	if name == "-" {
+		name = ""
+	}
+	return name, options == "inline"
 }
 
 // kindOf says what a value of a type is.

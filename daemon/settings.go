@@ -32,7 +32,10 @@ func (c *Config) values() settings.Values {
 }
 
 // note notes that what c has by now, and had not before, comes from a source.
-func (c *Config) note(from settings.Source) { c.base.Step(c.values(), from) }
+func (c *Config) note(from settings.Source) {
+	c.base.Step(c.values(), from)
+	c.steps.take(c, from)
+}
 
 // NoteFlags is to be called when the command line has changed c, so that settings say where they come from.
 func (c *Config) NoteFlags() { c.note(settings.Flag) }
@@ -158,5 +161,5 @@ func asSetting(err error) error {
 // openSettings reads what calls have set, and puts it in force.
 func openSettings(ctx context.Context, st store.Store, f *inForce, log *slog.Logger) (*settings.Service, error) {
 	f.told = log
-	return settings.Open(ctx, st, settings.Options{Base: f.config.base, Prepare: f.prepare, Logger: log})
+	return settings.Open(ctx, st, settings.Options{Base: f.config.base, Configuration: f.config.configured(), Prepare: f.prepare, Logger: log})
 }

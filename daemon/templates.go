@@ -29,7 +29,7 @@ type TemplateConfig struct {
 	MemoryMB    int               `yaml:"memory_mb"`
 	DiskMB      int               `yaml:"disk_mb"`
 	Pids        int               `yaml:"pids"`
-	Env         map[string]string `yaml:"env"`
+	Env         map[string]string `yaml:"env" secret:"true"`
 	Network     string            `yaml:"network"` // off, open, or presets, names and addresses with commas; "": what the create says
 	Start       string            `yaml:"start"`   // a command that runs from each start on
 	Ready       ReadyConfig       `yaml:"ready"`

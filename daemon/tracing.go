@@ -27,7 +27,7 @@ import (
 type TracingConfig struct {
 	// Endpoint is the base URL of a tracing system that takes OTLP over HTTP, as http://localhost:4318; "": there is none.
 	Endpoint string            `yaml:"endpoint"`
-	Headers  map[string]string `yaml:"headers"` // of each request to it; they may be secrets
+	Headers  map[string]string `yaml:"headers" secret:"true"` // of each request to it; they may be secrets
 	// Sample is the share of requests whose traces are kept, 0 to 1, where the caller does not say; nil: 1.
 	Sample *float64 `yaml:"sample"`
 	// Commands adds the text of commands.

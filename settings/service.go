@@ -43,6 +43,8 @@ type Service struct {
 	now     func() time.Time
 	log     *slog.Logger
 
+	configured []Configured
+
 	mu     sync.Mutex // one change at a time, from the check until it is in force
 	set    map[string]store.Setting
 	values Values
@@ -51,15 +53,17 @@ type Service struct {
 // Options of a [Service].
 type Options struct {
 	Base    Base
-	Prepare Prepare          // required
-	Logger  *slog.Logger     // nil: silent
-	Now     func() time.Time // nil: time.Now
+	Prepare Prepare // required
+	// Configuration is what the server started with.
+	Configuration []Configured
+	Logger        *slog.Logger     // nil: silent
+	Now           func() time.Time // nil: time.Now
 }
 
 // Open reads what calls have set, and puts it in force over what holds else. What no longer fits, since the file or
 // the images are others by now, is left out and told in the log.
 func Open(ctx context.Context, st store.Store, o Options) (*Service, error) {
-	s := &Service{store: st, base: o.Base, prepare: o.Prepare, now: o.Now, log: o.Logger, set: make(map[string]store.Setting)}
+	s := &Service{store: st, base: o.Base, prepare: o.Prepare, configured: o.Configuration, now: o.Now, log: o.Logger, set: make(map[string]store.Setting)}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -121,7 +121,11 @@ func openEngine(t testing.TB, guarded guard.Options, engineOf func(*engine.Optio
 	o.Services.Usage = usage.New(s.Store, usage.Options{})
 	o.Services.Fleet = fleet.New(s.Creator)
 	o.Services.Projects = projects.New(s.Keys.Store(), s.Quotas, nil)
-	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Prepare: func(v settings.Values) (func(), error) {
+	o.Services.Settings, err = settings.Open(t.Context(), s.Store, settings.Options{Configuration: []settings.Configured{
+		{Key: "listen", Value: "127.0.0.1:8080", Source: settings.Flag},
+		{Key: "log.level", Value: "info", Source: settings.Default, Setting: "log_level"},
+		{Key: "templates", Value: map[string]any{"web": map[string]any{"pids": int64(5), "env": map[string]any{"KEY": "[redacted]"}}}, Secret: true, Source: settings.File},
+	}, Prepare: func(v settings.Values) (func(), error) {
 		if v.DefaultImage == "none" {
 			return nil, fault.InvalidField("default_image", "there is no image %q", v.DefaultImage)
 		}

@@ -98,3 +98,16 @@ func TestSettings(t *testing.T) {
 		}
 	})
 }
+
+func TestTheConfigurationIsTold(t *testing.T) {
+	t.Parallel()
+	h := open(t) // with the configuration of the house
+	got := want[v1.Configuration](h, http.StatusOK, "GET", "/v1/settings/configuration", nil).Items
+	if len(got) != 3 || got[0] != (v1.ConfiguredValue{Key: "listen", Value: "127.0.0.1:8080", Source: "flag"}) || got[1].Setting != "log_level" || !got[2].Secret ||
+		!reflect.DeepEqual(got[2].Value, map[string]any{"web": map[string]any{"pids": 5.0, "env": map[string]any{"KEY": "[redacted]"}}}) {
+		t.Errorf("got %+v", got)
+	}
+	if a := h.as("default", access.Admin).do("GET", "/v1/settings/configuration", nil); a.StatusCode != http.StatusForbidden {
+		t.Errorf("a project's administrator: got %d %s", a.StatusCode, a.body)
+	}
+}

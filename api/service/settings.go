@@ -14,6 +14,8 @@ import (
 // Settings shows and changes what need not wait for a restart.
 type Settings interface {
 	List(ctx context.Context, c access.Caller) ([]settings.Setting, error)
+	// Configuration returns what the server started with, without what is secret.
+	Configuration(ctx context.Context, c access.Caller) ([]settings.Configured, error)
 	// Change sets what the patch has by name, all of it or nothing; null takes back what was set.
 	Change(ctx context.Context, c access.Caller, patch map[string]json.RawMessage) ([]settings.Setting, error)
 }

@@ -22,6 +22,20 @@ type SettingList struct {
 	Items []Setting `json:"items"`
 }
 
+// ConfiguredValue is a key of the server's configuration, as the server started with it.
+type ConfiguredValue struct {
+	Key     string `json:"key" jsonschema:"as the configuration file has it, with dots between sections"`
+	Value   any    `json:"value" jsonschema:"as the server took it: a text, a number, true or false, a list or an object; of what is secret [redacted] in place of each text"`
+	Secret  bool   `json:"secret" jsonschema:"whether something of it is secret, or would be"`
+	Source  string `json:"source" jsonschema:"where the value comes from: default, file, environment or flag"`
+	Setting string `json:"setting,omitempty" jsonschema:"the setting that begins with this value, which is changed without a restart; what has none needs one"`
+}
+
+// Configuration is the server's configuration.
+type Configuration struct {
+	Items []ConfiguredValue `json:"items"`
+}
+
 // UpdateSettings changes settings: each field that is there, all of them or none.
 type UpdateSettings struct {
 	IdleTimeoutSeconds    *int64    `json:"idle_timeout_seconds,omitempty" jsonschema:"0: never"`

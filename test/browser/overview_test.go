@@ -18,7 +18,7 @@ import (
 // TestWhatTheServerIsAtAndHowItIsSet is about the pages of who runs the server: overview, settings, projects, audit.
 func TestWhatTheServerIsAtAndHowItIsSet(t *testing.T) {
 	p := needBrowser(t)
-	s := serve(t, "")
+	s := serve(t, "log: {max_mb: 9}\ntracing: {headers: {Authorization: a-secret-of-the-file}}\n")
 	one := s.signedIn(t, p)
 	whole := t
 	main := func(who *person) string {
@@ -127,6 +127,28 @@ func TestWhatTheServerIsAtAndHowItIsSet(t *testing.T) {
 		one.reads("allowed_variables is APP_*, OTHER now.")
 		s.do(t, "settings", "unset", "allowed_variables")
 	})
+	t.Run("WhatNeedsARestartIsTold", func(t *testing.T) {
+		one.t = t
+		row := func(key string) string {
+			return "[...document.querySelectorAll('section[aria-labelledby=restart] tbody tr')].find(r => r.querySelector('code').innerText === '" + key + "')?.innerText.replace(/\\s+/g, ' ')"
+		}
+		for key, want := range map[string]string{
+			"log.max_mb": "log.max_mb 9 the configuration file", "data": "data " + filepath.Join(s.dir, "data") + " the environment", "preview.domain": "preview.domain localhost the default",
+			"tracing.headers": "tracing.headers Authorization: [redacted] secret the configuration file", "admin_token": "admin_token not set secret the default", "events.keep": "events.keep not set the default",
+		} {
+			one.until(key+" is told", "%s === %q", row(key), want)
+		}
+		one.until("what holds at once is above alone", "!%s", row("log.level"))
+		one.fills("Find", "max_mb")
+		one.until("one finds", "%s && !%s", row("log.max_mb"), row("data"))
+		await[bool](t, one.tab, "[...document.querySelectorAll('label')].find(l => l.innerText.includes('leave out defaults')).control.click() === undefined")
+		one.until("one key is left", "document.querySelectorAll('section[aria-labelledby=restart] tbody tr').length === 1")
+		one.fills("Find", "")
+		look("settings-restart")
+		if got := await[string](t, one.tab, "fetch('/v1/settings/configuration').then(r => r.text())"); strings.Contains(got, "a-secret") || !strings.Contains(got, `"key":"listen"`) {
+			t.Errorf("the answer is %s", got)
+		}
+	})
 	t.Run("AProjectIsMadeAndItsQuotasAreChanged", func(t *testing.T) {
 		one.t = t
 		one.presses("Access")
@@ -199,7 +221,7 @@ func TestWhatTheServerIsAtAndHowItIsSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		blue.reads("These are the server's.")
-		if got := main(blue); strings.Contains(got, "idle_timeout") {
+		if got := main(blue); strings.Contains(got, "idle_timeout") || strings.Contains(got, "max_mb") {
 			t.Errorf("it sees %s", got)
 		}
 		if err := browser.Visit(blue.tab, s.url+"/console/access"); err != nil {

@@ -62,6 +62,7 @@ func (a *API) Operations() []httpapi.Operation {
 		httpapi.Op("listSettings", "GET /settings", "List what can be set without a restart of the server: each setting's value, where that comes from, and what it holds for. For the server's own administrator's token alone.", http.StatusOK, a.listSettings),
 		httpapi.Op("updateSettings", "PATCH /settings", "Change settings by name, all that the body has or none; they are in force when this answers, and after a restart. For the server's own administrator's token alone.", http.StatusOK, a.updateSettings).
 			Example(v1.UpdateSettings{IdleTimeoutSeconds: new(int64(3600)), LogRequests: new(true), Unset: []string{"default_image"}}),
+		httpapi.Op("getConfiguration", "GET /settings/configuration", "Get the configuration that the server started with: each key's value, without what is secret, where that comes from, and which setting begins with it; what has none needs a restart to change. For the server's own administrator's token alone.", http.StatusOK, a.getConfiguration),
 		httpapi.Op("getSandboxSettings", "GET /settings/sandbox", "Get the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.getSandboxSettings),
 		httpapi.Op("updateSandboxSettings", "PATCH /settings/sandbox", "Change the settings in the form of the MCP Gateway. For the server's own administrator's token alone.", http.StatusOK, a.updateSandboxSettings).
 			Example(v1.UpdateSandboxSettings{IdleTimeoutSeconds: new(int64(1800))}),

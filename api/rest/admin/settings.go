@@ -38,6 +38,19 @@ func (a *API) listSettings(ctx context.Context, c *httpapi.Call, _ *httpapi.NoIn
 	return settingList(all), err
 }
 
+func (a *API) getConfiguration(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (v1.Configuration, error) {
+	s, err := a.settings(c)
+	if err != nil {
+		return v1.Configuration{}, err
+	}
+	all, err := s.Configuration(ctx, c.Caller)
+	out := v1.Configuration{Items: make([]v1.ConfiguredValue, 0, len(all))}
+	for _, k := range all {
+		out.Items = append(out.Items, v1.ConfiguredValue{Key: k.Key, Value: k.Value, Secret: k.Secret, Source: string(k.Source), Setting: k.Setting})
+	}
+	return out, err
+}
+
 type updateSettings struct{ Body v1.UpdateSettings }
 
 func (a *API) updateSettings(ctx context.Context, c *httpapi.Call, in *updateSettings) (v1.SettingList, error) {

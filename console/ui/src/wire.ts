@@ -323,6 +323,18 @@ export interface CommandStarted {
   started_at: string;
 }
 
+export interface Configuration {
+  items: ConfiguredValue[];
+}
+
+export interface ConfiguredValue {
+  key: string;
+  secret: boolean;
+  setting?: string;
+  source: string;
+  value: unknown;
+}
+
 export interface Context {
   created_at: string;
   cwd: string;

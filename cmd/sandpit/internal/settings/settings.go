@@ -43,7 +43,7 @@ server's own administrator's token.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	c.AddCommand(a.ls(), a.set(), a.unset())
+	c.AddCommand(a.ls(), a.set(), a.unset(), a.config())
 	return c
 }
 
@@ -86,6 +86,52 @@ func (a App) ls() *cobra.Command {
 					changed = output.Ago(now, s.ChangedAt)
 				}
 				return []string{text(s.Otherwise), changed, s.ChangedBy, s.About}
+			},
+		})
+	}
+	return c
+}
+
+func (a App) config() *cobra.Command {
+	c := &cobra.Command{
+		Use: "config [flags] [KEY...]", Aliases: []string{"configuration"}, Short: "List what the server was started with: values, where they come from, what needs a restart",
+		Long: `List what the server was started with, by the keys of its configuration file: values, where they come from, and
+what needs a restart to change. KEY is a key or a section. What is secret is not told.`,
+		Example: "  sandpit settings config tls preview.domain", Args: a.Takes(0, -1),
+	}
+	how := output.ListFlags(c, "keys only")
+	c.RunE = func(c *cobra.Command, keys []string) error {
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		all, err := cl.Configuration(c.Context())
+		if err != nil {
+			return err
+		}
+		found := all
+		if len(keys) > 0 {
+			found = nil
+		}
+		for _, key := range keys {
+			before := len(found)
+			for _, v := range all {
+				if v.Key == key || strings.HasPrefix(v.Key, key+".") {
+					found = append(found, v)
+				}
+			}
+			if len(found) == before {
+				return exit.Misuse(c, "there is no key or section %q; \"sandpit settings config\" lists them", key)
+			}
+		}
+		return output.List(a.Out, how, found, func(v v1.ConfiguredValue) string { return v.Key }, output.Columns[v1.ConfiguredValue]{
+			Head: []string{"KEY", "VALUE", "FROM", "CHANGES"},
+			Row: func(v v1.ConfiguredValue, _ time.Time) []string {
+				changes := "with a restart"
+				if v.Setting != "" {
+					changes = "settings set " + v.Setting
+				}
+				return []string{v.Key, text(v.Value), v.Source, changes}
 			},
 		})
 	}

@@ -8,7 +8,7 @@ import { quote } from "../parts/list";
 import { Action, Dialog, Field, Time, Trouble } from "../parts/parts";
 import { useEffect, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
-import type { Setting, SettingList, UpdateSettings } from "../wire";
+import type { Configuration, ConfiguredValue, Setting, SettingList, UpdateSettings } from "../wire";
 
 // choices are the values of settings that take one of a few.
 const choices: Record<string, string[]> = { log_level: ["debug", "info", "warn", "error"], max_network: ["off", "restricted", "open"], max_previews: ["private", "public"] };
@@ -63,7 +63,7 @@ export function Settings(): JSX.Element {
     <section>
       <div class="title"><h1>Settings</h1></div>
       {!runs && <p class="empty">These are the server's. The token that you are signed in by is a project's, and may not see them.</p>}
-      {runs && <p>What is here holds from the moment that it is changed, and after a restart. All else, such as addresses, certificates, runtimes and directories, is in the server's configuration file, and needs a restart; secrets are shown nowhere.</p>}
+      {runs && <p>What is here holds from the moment that it is changed, and after a restart. All else, such as addresses, certificates, runtimes and directories, <a href="#restart">needs a restart</a>.</p>}
       <Trouble error={failed.value} again={() => void read()} />
       {done.value && <p class="good" role="status">{done.value}</p>}
       {all.value !== null && <table class="list settings">
@@ -81,6 +81,7 @@ export function Settings(): JSX.Element {
           </tr>
         ))}</tbody>
       </table>}
+      {runs && <Started />}
       <Dialog title={s ? (back.value ? "Take back " : "Change ") + s.name : ""} open={open}>
         {s && <form onSubmit={(e) => e.preventDefault()}>
           <p class="faint">{s.about}</p>
@@ -102,6 +103,44 @@ export function Settings(): JSX.Element {
           </div>
         </form>}
       </Dialog>
+    </section>
+  );
+}
+
+// told is a value of the configuration as people read it.
+function told(v: unknown): string {
+  if (Array.isArray(v)) return v.length === 0 ? "none" : v.map(told).join(", ");
+  if (v !== null && typeof v === "object") return Object.keys(v).length === 0 ? "none" : Object.entries(v).map(([k, of]) => oneLine(k) + ": " + told(of)).join("; ");
+  if (typeof v === "boolean") return v ? "yes" : "no";
+  return v === "" || v === null || v === undefined ? "none" : oneLine(String(v));
+}
+
+// empty reports whether a default says nothing: what holds then, the key's documentation has.
+const empty = (v: unknown): boolean => v === 0 || v === "0s" || told(v) === "none";
+
+// Started is what the server was started with. What no setting begins with needs a restart.
+function Started(): JSX.Element {
+  const all = useSignal<ConfiguredValue[] | null>(null), failed = useSignal<unknown>(null), words = useSignal(""), changed = useSignal(false);
+  const read = (): void => { call<Configuration>("/settings/configuration").then((c) => { all.value = c.items; failed.value = null; }, (e: unknown) => { failed.value = e; }); };
+  useEffect(read, []);
+  const has = words.value.trim().toLowerCase();
+  const found = (all.value ?? []).filter((v) => !v.setting && (!changed.value || v.source !== "default") && (v.key + " " + told(v.value)).toLowerCase().includes(has));
+  return (
+    <section aria-labelledby="restart">
+      <h2 id="restart" tabIndex={-1}>What needs a restart</h2>
+      <p class="faint">What the server was started with, by the keys of its configuration file (docs/operations.md). What is changed there, in the environment or on the command line holds after the next start. Secrets are not shown.</p>
+      <Trouble error={failed.value} again={read} />
+      <div class="filters">
+        <label>Find <input type="search" value={words.value} onInput={(e) => { words.value = e.currentTarget.value; }} /></label>
+        <label><input type="checkbox" checked={changed.value} onChange={(e) => { changed.value = e.currentTarget.checked; }} /> leave out defaults</label>
+        {all.value !== null && <span class="faint" role="status">{found.length} {found.length === 1 ? "key" : "keys"}</span>}
+      </div>
+      {found.length > 0 && <table class="list settings">
+        <thead><tr><th>Key</th><th>Value</th><th>From</th></tr></thead>
+        <tbody>{found.map((v) => (
+          <tr key={v.key}><td class="about"><code>{v.key}</code></td><td class="value">{v.source !== "default" ? <b>{told(v.value)}</b> : empty(v.value) ? <span class="faint">not set</span> : told(v.value)}{v.secret && <span class="faint small"> secret</span>}</td><td>{sources[v.source] ?? v.source}</td></tr>
+        ))}</tbody>
+      </table>}
     </section>
   );
 }
