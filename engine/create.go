@@ -94,7 +94,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		return nil, false, err
 	}
 	give := disks.release
-	if err = e.fill(&r); err == nil && !e.builds(c) {
+	if r.Secrets, err = e.secrets.FromVault(ctx, c.Project, r.Secrets); err == nil {
+		err = e.fill(&r)
+	}
+	if err == nil && !e.builds(c) {
 		err = e.settings.Load().Admit(r.Env)
 	}
 	if err != nil {

@@ -4,6 +4,8 @@
 package sandbox
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +20,18 @@ import (
 // see a stand-in under its name.
 type Secret struct {
 	Project string
-	Sandbox ID     // zero: of all sandboxes of the project; their own of the same name go before it
-	Name    string // of a variable: a letter or _, then letters, digits and _
+	Sandbox ID     // zero: of all sandboxes of the project; their own of the same name go before it. Vault: of none
+	Name    string // of a variable: a letter or _, then letters, digits and _; in the vault also -
+	// Vault is the name of the secret of the project's vault that it is attached from, and that it follows; empty: it is
+	// by itself.
+	Vault       string
+	Description string // for people, of a secret of the vault
 	// Hosts are names, or "*.name" for all names below one; see CheckDomain.
 	Hosts []string
-	// Header is the request header that takes it; empty where Hosts is.
+	// Header is the request header that takes it, or NoHeader; empty where Hosts is.
 	Header string
 	// Format is what the header says, with SecretSlot where the value goes; empty
-	// where Hosts is.
+	// where Hosts is, and with NoHeader.
 	Format string
 	// StandInHeaders are request headers in which the value takes the place of the stand-in, where a program
 	// wrote it; nil: the usual ones, see UsualStandInHeaders.
@@ -37,6 +43,13 @@ type Secret struct {
 // SecretSlot is where the value of a secret goes in its Format.
 const SecretSlot = "{value}"
 
+// NoHeader is the Header of a secret that goes nowhere but where a program wrote its stand-in.
+const NoHeader = "none"
+
+// Vault is the owner of the secrets of a project that hold for none of its sandboxes, until they are attached to some. It
+// is the id of none.
+const Vault ID = "vault"
+
 // Bounds of a secret.
 const (
 	MaxSecretName   = 64
@@ -45,15 +58,27 @@ const (
 	MinSecretValue  = 4        // bytes: what is shorter cannot be kept out of output
 	MaxSecretHosts  = 32
 	MaxSecretFormat = 256
-	MaxSecrets      = 64 // of a project itself, and of each sandbox
+
+	MaxSecretDescription = 1024 // bytes
+	MaxSecrets           = 64   // of a project itself, and of each sandbox
 )
 
 // Bound reports whether it goes into requests, and not into the sandbox.
 func (s *Secret) Bound() bool { return len(s.Hosts) > 0 }
 
 // StandIn returns what programs inside see under the name of a bound secret, so that those that
-// insist on a key work. It is not secret.
-func (s *Secret) StandIn() string { return "sandpit-secret-" + s.Name }
+// insist on a key work. It is not secret. That of a secret of the vault is the same under whichever name it is attached.
+func (s *Secret) StandIn() string {
+	name := s.Vault
+	if s.Sandbox == Vault {
+		name = s.Name
+	}
+	if name == "" {
+		return "sandpit-secret-" + s.Name
+	}
+	sum := sha256.Sum256([]byte(name)) // a name with - in it could begin another
+	return "sandpit-vault-" + hex.EncodeToString(sum[:16])
+}
 
 // HeaderValue is what the header says when the value is put in.
 func (s *Secret) HeaderValue(value string) string {
@@ -69,7 +94,9 @@ func (s Secret) Normal() (Secret, error) {
 			bad = append(bad, fault.As(err).Fields...)
 		}
 	}
-	if !validSecretName(s.Name) {
+	if s.Sandbox == Vault {
+		add(s.checkVault())
+	} else if !validSecretName(s.Name) {
 		add(fault.InvalidField("name", "%q is not a valid secret name: a letter or _, then letters, digits and _, at most %d", Clip(s.Name, 80), MaxSecretName))
 	}
 	if !s.Bound() {
@@ -91,6 +118,9 @@ func (s Secret) Normal() (Secret, error) {
 		}
 	}
 	s.Hosts = hosts
+	if strings.EqualFold(s.Header, NoHeader) {
+		return s.onlyStandIn(bad)
+	}
 	if s.Header == "" {
 		s.Header = "authorization"
 		if s.Format == "" {
@@ -114,6 +144,36 @@ func (s Secret) Normal() (Secret, error) {
 		add(fault.InvalidField("format", "%q has characters that a header cannot", Clip(s.Format, 80)))
 	}
 	return s, invalidFields(bad)
+}
+
+// onlyStandIn is the end of Normal for a secret with NoHeader.
+func (s Secret) onlyStandIn(bad []fault.Field) (Secret, error) {
+	s.Header = NoHeader
+	stands, err := checkStandInHeaders(s.StandInHeaders)
+	switch {
+	case err != nil:
+		bad = append(bad, fault.As(err).Fields...)
+	case s.Format != "":
+		bad = append(bad, fault.Field{Name: "format", Message: "means nothing with the header none: the value takes the place of the stand-in"})
+	case stands != nil && len(stands) == 0:
+		bad = append(bad, fault.Field{Name: "stand_in_headers", Message: "is empty, and with the header none the secret would go nowhere"})
+	}
+	s.StandInHeaders = stands
+	return s, invalidFields(bad)
+}
+
+// checkVault refuses what a secret of the vault cannot be.
+func (s *Secret) checkVault() error {
+	name := strings.ReplaceAll(s.Name, "-", "_")
+	switch {
+	case !validSecretName(name) || strings.HasPrefix(s.Name, "-"):
+		return fault.InvalidField("name", "%q is not a valid secret name: a letter or _, then letters, digits, _ and -, at most %d", Clip(s.Name, 80), MaxSecretName)
+	case !s.Bound():
+		return fault.InvalidField("hosts", "is empty, and no secret goes to every host here; name the hosts that may have it")
+	case len(s.Description) > MaxSecretDescription || !utf8.ValidString(s.Description):
+		return fault.InvalidField("description", "has %d bytes, more than %d, or is not UTF-8", len(s.Description), MaxSecretDescription)
+	}
+	return nil
 }
 
 // CheckSecretValue refuses a value that cannot be kept or put where the secret says.

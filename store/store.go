@@ -193,6 +193,8 @@ type Secrets interface {
 	// List returns the secrets of a project itself (of is empty), or of one of its sandboxes, by
 	// name.
 	List(project string, of sandbox.ID) ([]*SealedSecret, error)
+	// Attached returns the secrets of a project's sandboxes that are attached from one of its vault, by sandbox and name.
+	Attached(project, vault string) ([]*SealedSecret, error)
 	// All returns all secrets, those of projects themselves first.
 	All() ([]*SealedSecret, error)
 	// Delete removes a secret; fault.NotFound if it does not exist.

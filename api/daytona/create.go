@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/api/daytonaterms"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -76,7 +77,6 @@ func (a *API) lacking(b *wire.CreateSandbox) error {
 	no(target != "" && target != a.target, "target", "the only region here is "+a.target)
 	no(given(b.LinkedSandbox) != "", "linkedSandbox", "sandboxes are not linked here")
 	no(given(b.OutboundProxyURL) != "", "outboundProxyUrl", "there are no proxies of sandboxes' own here; domainAllowList says what is reached")
-	no(len(b.Secrets) > 0, "secrets", "secrets are set by POST /v1/secrets here, for all sandboxes of a project")
 	no(given(b.OTELEndpoint) != "", "otelEndpointOverride", "the server's operator says where telemetry goes")
 	if len(bad) == 0 {
 		return nil
@@ -110,6 +110,16 @@ func (a *API) request(b *wire.CreateSandbox) (engine.CreateRequest, error) {
 	}
 	for _, m := range b.Volumes {
 		r.Mounts = append(r.Mounts, volume.Mount{Volume: m.VolumeID, Path: m.MountPath, Sub: m.Subpath})
+	}
+	attached, err := attachments(b.Secrets)
+	if err != nil {
+		bad = append(bad, fault.As(err).Fields...)
+	}
+	for name, secret := range attached {
+		if r.Secrets == nil {
+			r.Secrets = make(map[string]secrets.Request)
+		}
+		r.Secrets[name] = secrets.Request{Vault: secret}
 	}
 	var wrong []fault.Field
 	if r.Network, wrong = a.network(b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList); r.Network == nil && wrong == nil {

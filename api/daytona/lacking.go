@@ -11,13 +11,11 @@ func lackingOperations() []lacking.Operation {
 	const (
 		snapshots = "snapshots are not served to these clients yet"
 		ssh       = "there is no SSH to sandboxes here"
-		secrets   = "secrets are not served to these clients yet"
 		pools     = "warm pools are the operator's here"
 	)
 	const (
 		useImage    = "begin with an image, fork a sandbox, or take a snapshot by POST /v1/sandboxes/ID/snapshots"
 		useTerminal = "open a terminal: create_pty_session, or sandpit shell"
-		useSecrets  = "set it by PUT /v1/secrets/NAME, for all sandboxes of the project"
 		usePools    = "set pools in the server's configuration"
 	)
 	return []lacking.Operation{
@@ -31,10 +29,6 @@ func lackingOperations() []lacking.Operation {
 		{Pattern: "GET /object-storage/push-access", Why: "files for a build are not taken from these clients yet", Remedy: "build the image by sandpit image build"},
 		{Pattern: "POST,DELETE /sandbox/{id}/ssh-access", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET /sandbox/ssh-access/validate", Why: ssh, Remedy: useTerminal},
-		{Pattern: "PUT /sandbox/{id}/secrets", Why: secrets, Remedy: useSecrets},
-		{Pattern: "POST /secret", Why: secrets, Remedy: useSecrets},
-		{Pattern: "GET /secret/paginated", Why: secrets, Remedy: useSecrets},
-		{Pattern: "GET,PATCH,DELETE /secret/{secret}", Why: secrets, Remedy: useSecrets},
 		{Pattern: "GET,POST /warm-pools", Why: pools, Remedy: usePools},
 		{Pattern: "PATCH,DELETE /warm-pools/{pool}", Why: pools, Remedy: usePools},
 		{Pattern: "GET /sandbox/{id}/telemetry/{kind}", Why: "figures over time are not served to these clients yet", Remedy: "read GET /v1/sandboxes/ID/stats"},

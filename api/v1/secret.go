@@ -29,7 +29,7 @@ type SecretList struct {
 type SetSecret struct {
 	Value  string   `json:"value" jsonschema:"4 to 32768 bytes of text, or 8192 with hosts; nothing gives it back"`
 	Hosts  []string `json:"hosts,omitempty" jsonschema:"where it goes, at most 32 names; *.example.org is all names below; left out: it is a variable of commands"`
-	Header *string  `json:"header,omitempty" jsonschema:"the request header that takes it, with hosts; left out: authorization"`
+	Header *string  `json:"header,omitempty" jsonschema:"the request header that takes it, with hosts; none: nowhere but where a program wrote the stand-in; left out: authorization"`
 	// StandInHeaders is nil for the usual ones; an empty list is none.
 	StandInHeaders []string `json:"stand_in_headers,omitzero" jsonschema:"request headers in which the value takes the place of its stand-in, sandpit-secret-NAME, with hosts; at most 16; left out: the usual ones for credentials"`
 

@@ -78,7 +78,7 @@ One newline at its end is no part of it.`,
 	f := c.Flags()
 	ref := sandboxFlag(a, c)
 	f.StringArrayVar(&r.Hosts, "host", nil, "put it into requests to this host, or to all below *.NAME, and into no sandbox; may be given again")
-	f.StringVar(&header, "header", "", "the header of requests that takes it (default: authorization)")
+	f.StringVar(&header, "header", "", "the header of requests that takes it; none: it goes nowhere but where a program wrote its stand-in (default: authorization)")
 	f.StringVar(&format, "format", "", "what the header says, with {value} in it (default: 'Bearer {value}' in authorization, else {value})")
 	f.StringSliceVar(&r.StandInHeaders, "stand-in-header", nil, "a header in which it takes the place of sandpit-secret-NAME, where a program wrote that; may be given again; none: in no header (default: the usual ones for credentials)")
 	f.StringVar(&variable, "from-env", "", "take the value from this variable of your own environment")

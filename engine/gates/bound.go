@@ -130,7 +130,7 @@ func (o *Gate) makeKeys(a *boundSecrets, project string, all []secrets.Secret, h
 		hosts = append(hosts, h)
 	}
 	same := func(x, y egress.Bound) bool {
-		return x.Value == y.Value && x.Name == y.Name && x.Sandbox == y.Sandbox && x.Header == y.Header && x.Format == y.Format && slices.Equal(x.Hosts, y.Hosts) && slices.Equal(x.StandInHeaders, y.StandInHeaders)
+		return x.Value == y.Value && x.Name == y.Name && x.Sandbox == y.Sandbox && x.Vault == y.Vault && x.Header == y.Header && x.Format == y.Format && slices.Equal(x.Hosts, y.Hosts) && slices.Equal(x.StandInHeaders, y.StandInHeaders)
 	}
 	switch {
 	case len(hosts) == 0:

@@ -81,10 +81,23 @@ func (c *Cache) List(ctx context.Context, project string, owners ...sandbox.ID) 
 
 // event returns the event of a change of a secret, with its name and its hosts.
 func event(t sandbox.EventType, s *sandbox.Secret, who core.Actor, at time.Time) *sandbox.Event {
-	ev := who.Event(t, &sandbox.Sandbox{ID: s.Sandbox, Project: s.Project}, at)
-	what := s.Name + ", a variable of commands"
-	if s.Bound() {
-		what = fmt.Sprintf("%s, for %s in the header %s", s.Name, strings.Join(s.Hosts, ", "), s.Header)
+	of := s.Sandbox
+	what := s.Name
+	switch {
+	case of == sandbox.Vault:
+		of = ""
+		what += " of the vault"
+	case s.Vault != "":
+		what += ", attached from " + s.Vault + " of the vault"
+	}
+	ev := who.Event(t, &sandbox.Sandbox{ID: of, Project: s.Project}, at)
+	switch hosts := strings.Join(s.Hosts, ", "); {
+	case !s.Bound():
+		what += ", a variable of commands"
+	case s.Header == sandbox.NoHeader:
+		what += fmt.Sprintf(", for %s where its stand-in is", hosts)
+	default:
+		what += fmt.Sprintf(", for %s in the header %s", hosts, s.Header)
 	}
 	ev.Detail = sandbox.Clip(what, sandbox.MaxEventDetail)
 	return ev

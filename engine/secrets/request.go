@@ -24,11 +24,15 @@ type Request struct {
 	Format string   // empty: "Bearer {value}" for authorization, else "{value}"
 
 	StandInHeaders []string // nil: the usual ones
+
+	// Vault is the name of a secret of the vault that is attached, of a new sandbox; all else but Name is the vault's to
+	// say then.
+	Vault string
 }
 
 // Check returns the secret as it is kept, but for whose it is, or fault.Invalid.
 func (r Request) Check() (sandbox.Secret, error) {
-	s, err := sandbox.Secret{Name: r.Name, Hosts: r.Hosts, Header: r.Header, Format: r.Format, StandInHeaders: r.StandInHeaders}.Normal()
+	s, err := sandbox.Secret{Name: r.Name, Hosts: r.Hosts, Header: r.Header, Format: r.Format, StandInHeaders: r.StandInHeaders, Vault: r.Vault}.Normal()
 	if err != nil {
 		return s, err
 	}
@@ -76,6 +80,9 @@ func OfNew(s *sandbox.Sandbox, all []Secret) []Secret {
 func (c *Cache) PutAll(tx store.Tx, own []Secret, who core.Actor) ([]*sandbox.Event, error) {
 	var events []*sandbox.Event
 	for _, o := range own {
+		if err := c.follows(tx, o); err != nil {
+			return nil, err
+		}
 		if err := tx.Secrets().Put(c.Seal(&o.Secret, o.Value)); err != nil {
 			return nil, err
 		}

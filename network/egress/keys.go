@@ -84,7 +84,7 @@ func (k *Keys) binding(name string) *binding {
 		}
 		one := put{s.Name, s.Header, s.HeaderValue(s.Value)}
 		out.stands = append(out.stands, stand{one, s.StandIn(), s.Value, headers})
-		if !slices.ContainsFunc(out.puts, func(p put) bool { return sameHeader(p.header, s.Header) }) {
+		if s.Header != sandbox.NoHeader && !slices.ContainsFunc(out.puts, func(p put) bool { return sameHeader(p.header, s.Header) }) {
 			out.puts = append(out.puts, one)
 		}
 	}

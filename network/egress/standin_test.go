@@ -33,6 +33,7 @@ func TestAProgramChoosesAmongSecretsByTheirStandIns(t *testing.T) {
 		named(t, sandbox.Secret{Name: "KEY", Header: "x-api-key"}, "value-of-key"),
 		named(t, sandbox.Secret{Name: "OWN", Header: "x-own", StandInHeaders: []string{"x-mine"}}, "value-of-own"),
 		named(t, sandbox.Secret{Name: "NONE", Header: "x-none", StandInHeaders: []string{}}, "value-of-none"),
+		named(t, sandbox.Secret{Name: "WORD", Header: "none"}, "value-of-word"),
 	}
 	always := map[string]string{"Authorization": "Bearer value-of-a", "X-Api-Key": "value-of-key", "X-Own": "value-of-own", "X-None": "value-of-none"}
 	for title, c := range map[string]struct {
@@ -52,6 +53,7 @@ func TestAProgramChoosesAmongSecretsByTheirStandIns(t *testing.T) {
 		"the usual header of another":   {map[string]string{"Private-Token": "sandpit-secret-GIT"}, map[string]string{"Private-Token": "value-of-git"}, "A GIT"},
 		"its own header alone":          {map[string]string{"X-Mine": "<sandpit-secret-OWN>"}, map[string]string{"X-Mine": "<value-of-own>"}, "A"},
 		"a usual header that it has no": {map[string]string{"X-Token": "sandpit-secret-OWN"}, map[string]string{"X-Token": "sandpit-secret-OWN"}, "A"},
+		"one that has no header":        {map[string]string{"Authorization": "Bearer sandpit-secret-WORD", "None": "x"}, map[string]string{"Authorization": "Bearer value-of-word", "None": "x"}, "WORD"},
 		"none for it":                   {map[string]string{"X-Token": "sandpit-secret-NONE"}, map[string]string{"X-Token": "sandpit-secret-NONE"}, "A"},
 		"a header that is sent back":    {map[string]string{"Cookie": "sandpit-secret-A", "X-Request-Id": "sandpit-secret-A"}, map[string]string{"Cookie": "sandpit-secret-A", "X-Request-Id": "sandpit-secret-A"}, "A"},
 		"spelled as servers take it":    {map[string]string{"X_api_key": "sandpit-secret-A2"}, map[string]string{"X_api_key": "value-of-a2", "X-Api-Key": ""}, "A A2 -KEY"},

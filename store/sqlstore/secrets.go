@@ -14,15 +14,17 @@ import (
 // secrets is store.Secrets within one transaction.
 type secrets struct{ tx *tx }
 
-const secretColumns = "sandbox, project, name, hosts, header, format, stand_in, created_at, updated_at, sealed"
+const secretColumns = "sandbox, project, name, hosts, header, format, stand_in, created_at, updated_at, sealed, vault, description"
 
 const (
-	putSecret = "INSERT INTO secrets (" + secretColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)" +
+	putSecret = "INSERT INTO secrets (" + secretColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)" +
 		" ON CONFLICT (sandbox, project, name) DO UPDATE SET hosts = excluded.hosts, header = excluded.header," +
-		" format = excluded.format, stand_in = excluded.stand_in, updated_at = excluded.updated_at, sealed = excluded.sealed"
+		" format = excluded.format, stand_in = excluded.stand_in, updated_at = excluded.updated_at, sealed = excluded.sealed," +
+		" vault = excluded.vault, description = excluded.description"
 	getSecret     = "SELECT " + secretColumns + " FROM secrets WHERE sandbox = $1 AND project = $2 AND name = $3"
 	listSecrets   = "SELECT " + secretColumns + " FROM secrets WHERE sandbox = $1 AND project = $2 ORDER BY name"
 	allSecrets    = "SELECT " + secretColumns + " FROM secrets ORDER BY sandbox, project, name"
+	attached      = "SELECT " + secretColumns + " FROM secrets WHERE project = $1 AND vault = $2 AND vault <> '' ORDER BY sandbox, name"
 	deleteSecret  = "DELETE FROM secrets WHERE sandbox = $1 AND project = $2 AND name = $3"
 	deleteSecrets = "DELETE FROM secrets WHERE sandbox = $1"
 )
@@ -39,7 +41,7 @@ func (q secrets) Put(s *store.SealedSecret) error {
 	}
 	// No name of a host or of a header has a space in it.
 	_, err := q.tx.exec(putSecret, string(s.Sandbox), s.Project, s.Name, strings.Join(s.Hosts, " "), s.Header, s.Format, stands,
-		micros(s.CreatedAt), micros(s.UpdatedAt), s.Sealed)
+		micros(s.CreatedAt), micros(s.UpdatedAt), s.Sealed, s.Vault, s.Description)
 	return err
 }
 
@@ -58,6 +60,10 @@ func (q secrets) List(project string, of sandbox.ID) ([]*store.SealedSecret, err
 	return q.read(listSecrets, string(of), project)
 }
 
+func (q secrets) Attached(project, vault string) ([]*store.SealedSecret, error) {
+	return q.read(attached, project, vault)
+}
+
 func (q secrets) All() ([]*store.SealedSecret, error) { return q.read(allSecrets) }
 
 func (q secrets) read(text string, args ...any) ([]*store.SealedSecret, error) {
@@ -66,7 +72,7 @@ func (q secrets) read(text string, args ...any) ([]*store.SealedSecret, error) {
 		var s store.SealedSecret
 		var hosts, stands string
 		var created, updated int64
-		err := scan((*string)(&s.Sandbox), &s.Project, &s.Name, &hosts, &s.Header, &s.Format, &stands, &created, &updated, &s.Sealed)
+		err := scan((*string)(&s.Sandbox), &s.Project, &s.Name, &hosts, &s.Header, &s.Format, &stands, &created, &updated, &s.Sealed, &s.Vault, &s.Description)
 		if hosts != "" {
 			s.Hosts = strings.Split(hosts, " ")
 		}

@@ -19,7 +19,7 @@ func secret(project string, of sandbox.ID, name string) *store.SealedSecret {
 	return &store.SealedSecret{
 		Secret: sandbox.Secret{
 			Project: project, Sandbox: of, Name: name, Hosts: []string{"api.example.org", "*.example.net"},
-			Header: "authorization", Format: "Bearer {value}", CreatedAt: epoch, UpdatedAt: epoch.Add(time.Second),
+			Header: "authorization", Format: "Bearer {value}", Vault: "of-" + name, Description: "for " + name, CreatedAt: epoch, UpdatedAt: epoch.Add(time.Second),
 		},
 		Sealed: []byte("\x00\x01\xff sealed " + name),
 	}
@@ -102,6 +102,19 @@ func secretRecords(t *testing.T, open func(*testing.T) store.Store) {
 		wantSame(t, "of nobody", listed(t, s, "", ""), "")
 		wantSame(t, "all", all(t, s), "/p/A /p/B /q/A "+string(boxID(1))+"/p/A "+string(boxID(2))+"/p/C")
 		update(t, s, func(tx store.Tx) error { return tx.Secrets().Delete("p", "", "A") })
+		ofVault, other := secret("p", boxID(3), "D"), secret("q", boxID(4), "D")
+		ofVault.Vault, other.Vault = "the-one", "the-one"
+		put(t, s, ofVault, other, secret("p", sandbox.Vault, "the-one"))
+		var got []*store.SealedSecret
+		view(t, s, func(tx store.Tx) (err error) { got, err = tx.Secrets().Attached("p", "the-one"); return err })
+		wantSame(t, "attached", got, []*store.SealedSecret{ofVault})
+		for _, none := range []string{"", "another"} {
+			view(t, s, func(tx store.Tx) (err error) { got, err = tx.Secrets().Attached("p", none); return err })
+			wantSame(t, "attached of "+none, len(got), 0)
+		}
+		update(t, s, func(tx store.Tx) error {
+			return errors.Join(tx.Secrets().Delete("p", boxID(3), "D"), tx.Secrets().Delete("q", boxID(4), "D"), tx.Secrets().Delete("p", sandbox.Vault, "the-one"))
+		})
 		wantSame(t, "all after a delete", all(t, s), "/p/B /q/A "+string(boxID(1))+"/p/A "+string(boxID(2))+"/p/C")
 	})
 	t.Run("WhatIsMissingIsNotFound", func(t *testing.T) {

@@ -58,6 +58,11 @@ const pty = await s.process.createPty({ id: "p", cols: 90, rows: 20, onData: (b)
 await pty.waitForConnection();
 await pty.sendInput("stty size; exit 4\n");
 check("terminal", [(await pty.wait()).exitCode, out.includes("20 90")], [4, true]);
+const secret = await d.secret.create({ name: "key", value: "value-of-key", hosts: ["api.example.com"] });
+await s.updateSecrets({ KEY: "key" });
+check("secrets", [secret.name, (await s.process.executeCommand("echo $KEY")).result, (await d.secret.list()).items.map((x) => x.name)], ["key", secret.placeholder + "\n", ["key"]]);
+await d.secret.delete(secret.id);
+await rejects("secrets: deleted", "DaytonaNotFoundError", () => d.secret.get(secret.id));
 check("list", await (async () => {
   const all = [];
   for await (const x of d.list({ labels: { team: "a" } })) all.push(x.id);

@@ -7,10 +7,11 @@ import urllib.error
 import urllib.request
 
 from daytona import (
-    CodeRunParams, CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams, Daytona, PtySize, Resources,
-    SessionExecuteRequest, VolumeMount,
+    CodeRunParams, CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams, CreateSecretParams, Daytona, PtySize, Resources,
+    SessionExecuteRequest, UpdateSecretParams, VolumeMount,
 )
 from daytona.common import errors as e
+from daytona_api_client import exceptions as api  # what the services of secrets and pools let through
 
 failed = 0
 
@@ -212,6 +213,36 @@ raises("git: a branch that exists", e.DaytonaGitBranchExistsError, lambda: g.cre
 raises("git: a branch that does not", e.DaytonaGitBranchNotFoundError, lambda: g.checkout_branch("repo", "none"))
 raises("git: no server", e.DaytonaGitTransportFailedError, lambda: g.clone("http://127.0.0.1:9/x.git", "c"))
 raises("git: no repository", e.DaytonaGitRepoNotFoundError, lambda: g.status("nowhere"))
+
+# Secrets.
+key = d.secret.create(CreateSecretParams(name="anthropic-prod", value="sk-ant-value", description="of tests", hosts=["api.example.com"]))
+check("secrets: create", (key.name, key.hosts, key.description, "sk-ant-value" in key.model_dump_json()), ("anthropic-prod", ["api.example.com"], "of tests", False))
+raises("secrets: a name that is taken", api.ConflictException, lambda: d.secret.create(CreateSecretParams(name="anthropic-prod", value="other", hosts=["a.example.com"])))
+raises("secrets: for every host", api.UnprocessableEntityException, lambda: d.secret.create(CreateSecretParams(name="everywhere", value="value")), "hosts:")
+raises("secrets: a host that is none", api.BadRequestException, lambda: d.secret.create(CreateSecretParams(name="x", value="value", hosts=["a b"])), "hosts:")
+other = d.secret.create(CreateSecretParams(name="other", value="value-of-other", hosts=["*.example.com"]))
+page = d.secret.list(limit=1)
+check("secrets: a page", ([x.name for x in page.items], page.total), (["other"], 2))
+page = d.secret.list(limit=1, cursor=page.next_cursor)
+check("secrets: the next", ([x.name for x in page.items], page.next_cursor), (["anthropic-prod"], None))
+check("secrets: by name", [x.name for x in d.secret.list(name="anthropic", sort="name", order="asc").items], ["anthropic-prod"])
+check("secrets: none without", p.exec("echo [$KEY]").result, "[]\n")
+with_key = d.create(CreateSandboxFromSnapshotParams(secrets={"KEY": "anthropic-prod"}))
+check("secrets: at create", with_key.process.exec("echo $KEY").result, key.placeholder + "\n")
+with_key.delete()
+raises("secrets: at create, one that is not", e.DaytonaNotFoundError, lambda: d.create(CreateSandboxFromSnapshotParams(secrets={"KEY": "none"})), "none")
+s.update_secrets({"KEY": "anthropic-prod", "OTHER": "other"})
+check("secrets: attached", p.exec("echo $KEY $OTHER").result, key.placeholder + " " + other.placeholder + "\n")
+raises("secrets: attach one that is not", e.DaytonaNotFoundError, lambda: s.update_secrets({"A": "none"}), "none")
+changed = d.secret.update(key.id, UpdateSecretParams(value="sk-ant-next", hosts=["api.example.com", "*.example.org"]))
+check("secrets: update", (changed.hosts, changed.placeholder, changed.description), (["api.example.com", "*.example.org"], key.placeholder, "of tests"))
+s.update_secrets({"OTHER": "other"})
+check("secrets: detached", p.exec("echo [$KEY] $OTHER").result, "[] " + other.placeholder + "\n")
+d.secret.delete(other.id)
+check("secrets: deleted", p.exec("echo [$OTHER]").result, "[]\n")
+raises("secrets: get what is deleted", api.NotFoundException, lambda: d.secret.get(other.id))
+check("secrets: get", d.secret.get(key.id).name, "anthropic-prod")
+d.secret.delete(key.id)
 
 # Previews.
 p.create_session("web")
