@@ -46,6 +46,11 @@ type cell struct {
 	heldErr  error              // of sending it
 	hosted   *hosted            // the process that a shell's command is; nil: its output comes from the kernel
 	command  engine.ExecRequest // of a shell
+	running  chan struct{}      // closed when it has begun, and another server would find it
+
+	telling sync.Mutex   // held while started runs
+	started func(string) // told its id then, before anything is given out; nil: nobody is
+	told    bool         // running is closed
 
 	mu      sync.Mutex
 	sink    *Sink // nil: the caller takes nothing
@@ -60,7 +65,7 @@ type cell struct {
 }
 
 func newCell(u *engine.Use, cc *codeContext, r Request, sink *Sink) *cell {
-	x := &cell{s: cc.in.s, u: u, cc: cc, r: r, sink: sink, collect: sink == nil, done: make(chan struct{}), deaf: make(chan struct{})}
+	x := &cell{s: cc.in.s, u: u, cc: cc, r: r, sink: sink, collect: sink == nil, done: make(chan struct{}), running: make(chan struct{}), deaf: make(chan struct{})}
 	x.kept = budget.NewOutput(r.Room, [2]int64{cmp.Or(r.MaxStdout, engine.DefaultOutput), cmp.Or(r.MaxStderr, engine.DefaultOutput)})
 	x.results.room = r.Room
 	rec := cc.record()
@@ -159,6 +164,27 @@ func (x *cell) do(ctx context.Context) {
 	}
 	x.setResult(ctx, k, res, err)
 	x.conclude(ctx)
+}
+
+// tellStarted tells who waits for the cell that it has begun. It may be called twice.
+func (x *cell) tellStarted() {
+	x.telling.Lock()
+	defer x.telling.Unlock()
+	if x.told {
+		return
+	}
+	x.told = true
+	close(x.running)
+	if x.started != nil {
+		x.started(x.ids.CellID)
+	}
+}
+
+// leaveUntold has nobody be told any more when the cell begins.
+func (x *cell) leaveUntold() {
+	x.telling.Lock()
+	defer x.telling.Unlock()
+	x.started = nil
 }
 
 // refuse ends a cell that is on no record.
@@ -275,6 +301,7 @@ func (x *cell) handler(ctx context.Context) kernel.Handler {
 	return kernel.Handler{
 		Started: func(count int) {
 			x.begun, x.out.Count = true, count
+			x.tellStarted()
 			x.mu.Lock()
 			stop := x.stop
 			x.mu.Unlock()

@@ -87,6 +87,7 @@ func (x *cell) runHeld(ctx context.Context, k *codeKernel, held *agent.Held, req
 	if err != nil {
 		return false, x.u.Fail(ctx, err)
 	}
+	x.tellStarted()
 	if err = x.listen(p); err == nil && text == nil {
 		err = k.process.Write(ctx, request(x.streams(p.Streams())))
 	}

@@ -169,11 +169,30 @@ func TestAShellsCommandIsAProcess(t *testing.T) {
 		if err := h.engine.SignalProcess(t.Context(), alice, "box", first.ProcessID, syscall.SIGKILL, false); err != nil {
 			t.Fatal(err)
 		}
-		id := <-ids // it has the shell, and is about to be sent
+		id := <-ids
 		if _, err := h.engine.WriteInput(t.Context(), alice, "box", id, engine.InputRequest{Data: []byte("early\n"), Offset: -1, End: true}); err != nil {
 			t.Fatal(err)
 		}
 		said(t, <-second, "early\n", 0)
+	})
+	t.Run("IsThereWhenItsCallerIsToldOfIt", func(t *testing.T) {
+		h := started(t)
+		for range 20 {
+			var told int
+			r, err := h.code.ShellExec(t.Context(), alice, "box", "main", engine.ExecRequest{Shell: "echo it", Started: func(id string) {
+				told++
+				f, err := h.engine.Follow(t.Context(), alice, "box", id, engine.FollowRequest{Once: true})
+				if err != nil {
+					t.Errorf("the command %s was begun: %v", id, err)
+					return
+				}
+				f.Close()
+			}}, nil)
+			if err != nil || told != 1 {
+				t.Fatalf("told %d times, %v", told, err)
+			}
+			said(t, r, "it\n", 0)
+		}
 	})
 	t.Run("AlsoAfterTheServersEnd", func(t *testing.T) {
 		h := started(t)

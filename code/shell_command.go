@@ -47,6 +47,7 @@ func (x *cell) holds() int64 {
 // waitFor waits for the command on behalf of its caller, if wait is not zero no longer
 // than that.
 func (x *cell) waitFor(ctx context.Context, wait time.Duration) (ShellResult, error) {
+	defer x.leaveUntold()
 	var passed <-chan time.Time
 	if wait > 0 {
 		t := time.NewTimer(wait)
@@ -57,10 +58,16 @@ func (x *cell) waitFor(ctx context.Context, wait time.Duration) (ShellResult, er
 	case <-x.done:
 		return x.shellResult(), x.err
 	case <-passed:
-		x.mu.Lock()
-		x.sink = nil
-		x.mu.Unlock()
-		return x.shellResult(), nil
+		select {
+		case <-x.running: // and not before: it is answered that it runs
+			x.mu.Lock()
+			x.sink = nil
+			x.mu.Unlock()
+			return x.shellResult(), nil
+		case <-x.done:
+			return x.shellResult(), x.err
+		case <-ctx.Done():
+		}
 	case <-ctx.Done():
 	case <-x.deaf:
 	}

@@ -77,9 +77,7 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 	// What a shell remembers counts as long as it does. The shell may go in many ways.
 	runtime.AddCleanup(x, (*budget.Room).Close, code.Room)
 	cc.remember(x)
-	if r.Started != nil {
-		r.Started(x.ids.CellID)
-	}
+	x.started = r.Started
 	s.engine.Go(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
 	if r.Wait > 0 {
 		r.Wait = max(r.Wait-time.Since(began), 1)

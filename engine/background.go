@@ -180,8 +180,14 @@ func (b *Background) KillYounger(ctx context.Context, since time.Time) error {
 	return b.u.l.client.SignalYounger(ctx, b.ID(), syscall.SIGKILL, since)
 }
 
-// Kill is Use.Kill.
-func (b *Background) Kill(ctx context.Context) error { return b.u.Kill(ctx, b.ID()) }
+// Kill is Use.Kill, and done where the sandbox went down.
+func (b *Background) Kill(ctx context.Context) error {
+	err := b.u.Fail(ctx, b.u.Kill(ctx, b.ID()))
+	if err != nil && !b.Up() {
+		return nil
+	}
+	return err
+}
 
 // Abandon leaves the process alone, in place of Watch.
 func (b *Background) Abandon() { b.u.End() }

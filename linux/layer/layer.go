@@ -217,14 +217,33 @@ func (s *Store) Logs(id string) (*os.File, error) {
 		return nil, err
 	}
 	defer leave()
-	if err := unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil, fault.Wrap(fault.NotFound, err, "there is no layer %s", id)
+	if err := s.has(id); err != nil {
+		return nil, err
 	}
 	fd, err := ensureDir(s.logs, id)
 	if err != nil {
+		if gone := s.has(id); gone != nil {
+			return nil, gone
+		}
 		return nil, failed(err, "the log directory of layer %s cannot be opened", id)
 	}
-	return os.NewFile(uintptr(fd), fmt.Sprintf("logs/%s", id)), nil
+	dir := os.NewFile(uintptr(fd), fmt.Sprintf("logs/%s", id))
+	if err := s.has(id); err != nil { // a removal since then may have passed the directory before it was made again
+		_ = dir.Close()
+		if err := s.trash.put(s.logs, id); err != nil && err != unix.ENOENT {
+			s.log.Error("the log directory of a layer that was removed is left behind", "id", id, "error", err)
+		}
+		return nil, err
+	}
+	return dir, nil
+}
+
+// has returns nil if a layer exists.
+func (s *Store) has(id string) error {
+	if err := unix.Faccessat(s.layers, id, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return fault.Wrap(fault.NotFound, err, "there is no layer %s", id)
+	}
+	return nil
 }
 
 // Remove takes a layer and its logs away, at once and whatever their size; the

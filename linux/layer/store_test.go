@@ -181,6 +181,34 @@ func testStoreAfterHarm(t *testing.T, opts Options) {
 			}
 		}
 	})
+	t.Run("WhoReadsLogsMeanwhileMakesNoneAgain", func(t *testing.T) {
+		s := mustOpen(t, opts)
+		for range 100 {
+			mustCreate(t, s, "readlayer", 0)
+			var readers sync.WaitGroup
+			for range 4 {
+				readers.Go(func() {
+					for {
+						logs, err := s.Logs("readlayer")
+						if err != nil {
+							if !fault.Is(err, fault.NotFound) {
+								t.Errorf("Logs: %v", err)
+							}
+							return
+						}
+						_ = logs.Close()
+					}
+				})
+			}
+			if err := s.Remove("readlayer"); err != nil {
+				t.Fatal(err)
+			}
+			readers.Wait()
+			if left, err := names(s.logs); err != nil || slices.Contains(left, "readlayer") {
+				t.Fatalf("logs = %q, %v", left, err)
+			}
+		}
+	})
 	t.Run("OpenClearsWhatAKilledServerLeft", func(t *testing.T) {
 		s := mustOpen(t, opts)
 		half := mustCreate(t, s, "halfmadelayer", 0)
