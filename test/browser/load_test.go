@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/client"
 	"sandpit.dev/test/browser/cost"
 )
 
@@ -119,6 +121,51 @@ func TestMuchOutput(t *testing.T) {
 	one.reads("before this are in the download")
 	one.reads("exit 0")
 	look("at the end", mostAtEnd)
+	for _, c := range one.take() {
+		t.Errorf("the browser says: %s", c)
+	}
+}
+
+// TestMuchHappens looks at the activity of a sandbox while much happens: its list begins anew rather than grow, and what was before is read
+// without a gap.
+func TestMuchHappens(t *testing.T) {
+	p := needBrowser(t)
+	s := serve(t, "")
+	s.do(t, "create", "--name", "shop")
+	c := client.New(s.url, s.token, client.Options{})
+	ran := 0
+	run := func(n int) {
+		t.Helper()
+		for range n {
+			ran++
+			if _, err := c.Exec(t.Context(), "shop", v1.Exec{Command: new(fmt.Sprintf("echo count-%d-", ran))}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const counts = "[...document.querySelectorAll('.events > li')].map(e => Number(/count-([0-9]+)-/.exec(e.innerText)?.[1] ?? 0))"
+	run(60)
+	one := signed(t, p, s.url, s.token)
+	one.presses("shop")
+	one.turns("activity")
+	one.until("the last is there", "%s[0] === %d", counts, ran)
+	one.presses("What was before")
+	one.until("the first is there", "%s.includes(1)", counts)
+	for range 5 {
+		run(60)
+		one.until("the last is there", "%s[0] === %d", counts, ran)
+		if n := await[int](t, one.tab, counts+".length"); n > 200 {
+			t.Fatalf("after %d commands the list has %d entries", ran, n)
+		}
+	}
+	for await[bool](t, one.tab, "!"+counts+".includes(1)") {
+		n := await[int](t, one.tab, counts+".length")
+		one.presses("What was before")
+		one.until("there is more", "%s.length > %d", counts, n)
+	}
+	if !await[bool](t, one.tab, "(all => all.length >= %d && all.slice(0, %[1]d).every((n, i) => n === %[1]d - i))(%s)", ran, counts) {
+		t.Errorf("of %d commands some are missing, or there twice: %v", ran, await[[]int](t, one.tab, counts))
+	}
 	for _, c := range one.take() {
 		t.Errorf("the browser says: %s", c)
 	}

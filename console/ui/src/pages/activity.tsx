@@ -4,7 +4,6 @@
 // What happened to a sandbox: each command with its outcome and the files that it changed.
 import { call, seg } from "../api";
 import { bytes, exact, millis, oneLine, shown, span } from "../format";
-import { ended } from "./processes";
 import { Link, now, Time, Trouble } from "../parts/parts";
 import { signal, useEffect, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
@@ -13,14 +12,19 @@ import type { Event, EventPage, Sandbox } from "../wire";
 const kinds: [string, string][] = [["", "everything"], ["exec,code", "commands and code"], ["sandbox", "its life"]];
 const actor = signal("");
 
+// most is how many the list grows to by itself; what was before them is read when it is asked for.
+const most = 200;
+
 export function Activity(p: { of: Sandbox }): JSX.Element {
   const s = p.of, all = useSignal<Event[]>([]), cursor = useSignal<string | null>(null), failed = useSignal<unknown>(null), kind = useSignal(""), read = useSignal(false);
   const path = "/sandboxes/" + s.id + "/activity?limit=50";
   const wanted = (e: Event): boolean => (actor.value === "" || e.actor === actor.value) &&
     (kind.value === "" || (kind.value === "sandbox" ? e.type.startsWith("sandbox.") : kind.value.split(",").includes(e.type)));
   const more = async (): Promise<void> => {
+    const at = cursor.value;
     try {
-      const page = await call<EventPage>(path + (cursor.value ? "&cursor=" + seg(cursor.value) : ""));
+      const page = await call<EventPage>(path + (at ? "&cursor=" + seg(at) : ""));
+      if (cursor.value !== at) return; // it began anew meanwhile
       all.value = all.value.concat(page.items);
       cursor.value = page.next_cursor;
       failed.value = null;
@@ -39,9 +43,17 @@ export function Activity(p: { of: Sandbox }): JSX.Element {
       call<EventPage>(path).then((page) => {
         const newest = all.value[0]?.seq ?? -1;
         const fresh = page.items.filter((e) => e.seq > newest);
+        // There may be more that are new than a page has, and a list that only grew would have no end: it begins anew at its top. Who
+        // reads further down keeps what is there.
+        const over = fresh.length > 0 && (all.value.length + fresh.length > most || (fresh.length === page.items.length && page.next_cursor !== null));
+        if (over && scrollY <= innerHeight) {
+          all.value = page.items;
+          cursor.value = page.next_cursor;
+          return;
+        }
         // A command that ran when it was read may have ended.
         const anew = new Map(page.items.map((e) => [e.seq, e]));
-        all.value = fresh.concat(all.value.map((e) => anew.get(e.seq) ?? e));
+        all.value = (over ? [] : fresh).concat(all.value.map((e) => anew.get(e.seq) ?? e));
       }, () => {});
     }, 2000);
     return () => clearInterval(timer);
@@ -74,7 +86,7 @@ function Entry(p: { of: Event; sandbox: Sandbox }): JSX.Element {
       {e.detail && <p>{shown(e.detail)}</p>}
       {e.type === "network.refused" && <p><Link to={"/sandboxes/" + seg(p.sandbox.id) + "/network" + (host ? "?host=" + seg(host) : "")}>{host ? "Allow it on the page Network" : "What was tried"}</Link></p>}
       {(e.exit_code !== undefined && e.exit_code !== null || e.signal || e.status === "running") && <p>
-        <span class={e.status === "running" ? "good" : bad ? "bad" : ""}>{ended(e)}</span>
+        <span class={e.status === "running" ? "good" : bad ? "bad" : ""}>{e.status === "running" ? "running" : e.signal ? oneLine(e.signal) : "exit " + e.exit_code}</span>
         {(running || e.duration_ms !== undefined) && <span class="faint"> · {running ? span(Math.max(0, (now.value - Date.parse(e.at)) / 1000)) : millis(e.duration_ms)}</span>}
         {e.process_id && e.type === "exec" && <> · <Link to={"/sandboxes/" + seg(p.sandbox.id) + "/processes?process=" + seg(e.process_id)}>output{running ? " so far" : ", " + bytes((e.stdout_bytes ?? 0) + (e.stderr_bytes ?? 0))}</Link></>}
       </p>}
