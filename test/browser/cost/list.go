@@ -6,6 +6,7 @@ package cost
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
@@ -51,7 +52,7 @@ func OpenList(tab context.Context, server string, fresh bool) (Opened, error) {
 		err = errors.New("the page did not say when it was drawn")
 	}
 	if err != nil {
-		return Opened{}, err
+		return Opened{}, fmt.Errorf("the list of sandboxes: %w", err)
 	}
 	return Opened{Paint: milliseconds(at[0]), Data: milliseconds(at[1]), Usable: milliseconds(at[2])}, nil
 }
@@ -64,7 +65,7 @@ const scrolls = `(async () => {
   await sandpitCosts.frames(2);
   await sandpitCosts.tasks();
   let frames = 0;
-  for (; scrollY < end() - 1; frames++) { scrollBy(0, innerHeight * 1.1); await sandpitCosts.frames(1); }
+  for (let was = -1; scrollY !== was; frames++) { was = scrollY; scrollBy(0, innerHeight * 1.1); await sandpitCosts.frames(1); }
   for (let i = 1; i <= 60; i++, frames++) { scrollTo(0, end() * (i * 37 % 60) / 60); await sandpitCosts.frames(1); }
   return [frames, ...await sandpitCosts.tasks()];
 })()`
@@ -79,7 +80,7 @@ func Scroll(tab context.Context) (frames int, t Tasks, err error) {
 		err = errors.New("the page did not say how it scrolled")
 	}
 	if err != nil {
-		return 0, t, err
+		return 0, t, fmt.Errorf("scrolling: %w", err)
 	}
 	t.add(all[1:])
 	return int(all[0]), t, nil
