@@ -34,7 +34,8 @@ type Options struct {
 	Quick   bool     // the comparison with the peers and the commands alone, within a minute
 	// Fetch lets peers that are not installed be fetched from where this system gets its
 	// packages and modules. Nothing is installed on the host: they are kept in sandpit/bench of
-	// the user's cache folder, from where later runs take them without being asked to.
+	// the user's cache folder, from where later runs take them without being asked to, and the browser
+	// where tests of pages have it.
 	Fetch bool
 
 	// Progress hears a line at each part's begin; nil: nobody does.

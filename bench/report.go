@@ -62,6 +62,7 @@ type Report struct {
 	Throughput   *Throughput `json:"throughput"`
 	Transfer     *Transfer   `json:"transfer"`
 	Wires        *Wires      `json:"wires"`
+	Console      *Console    `json:"console"`
 	Inside       *Inside     `json:"inside"`
 	Density      *Density    `json:"density"`
 	Records      *Records    `json:"records"`
@@ -81,7 +82,7 @@ type noun interface {
 
 // nouns are in the order in which they are told.
 func (r *Report) nouns() []noun {
-	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Wires, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
+	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Wires, r.Console, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
 }
 
 // conceal takes the path of the private directory out of what was said: it is gone, and

@@ -14,6 +14,7 @@ import (
 
 	"sandpit.dev/internal/programs"
 	"sandpit.dev/internal/sysmon"
+	"sandpit.dev/test/browser"
 )
 
 // warmUp is how often each side runs before it counts: page cache, connections
@@ -87,6 +88,10 @@ var parts = []part{
 	}},
 	{"wires", false, func(ctx context.Context, s *session) (err error) {
 		s.out.Wires, err = s.wires(ctx, s.o.pairs())
+		return err
+	}},
+	{"console", false, func(ctx context.Context, s *session) (err error) {
+		s.out.Console, err = s.console(ctx, browser.Dir())
 		return err
 	}},
 	{"inside", false, func(ctx context.Context, s *session) (err error) {

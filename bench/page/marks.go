@@ -89,7 +89,7 @@ func marks(r *bench.Report) []mark {
 		{what: "and to a further command", limit: 10, least: true, unit: " ×", figure: overEngine(r.ExecRatio, furtherOf(r))},
 		{what: "command in a sandbox that runs: p50", limit: execLimit, unit: " ms", figure: p50(r.Exec["sandpit"]), beside: alone(r.Exec)},
 	}
-	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, wireMarks, insideMarks, neighbourMarks, engineMarks} {
+	for _, more := range []func(*bench.Report) []mark{crowdMarks, diskMarks, pauseMarks, densityMarks, wireMarks, consoleMarks, insideMarks, neighbourMarks, engineMarks} {
 		all = append(all, more(r)...)
 	}
 	return all

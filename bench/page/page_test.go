@@ -25,6 +25,7 @@ import (
 	"sandpit.dev/bench"
 	"sandpit.dev/bench/plot"
 	"sandpit.dev/fault"
+	"sandpit.dev/test/browser/cost"
 )
 
 const docs = "../testdata/tree/docs" // through a link, see bench/guard_test.go
@@ -518,5 +519,32 @@ func TestCount(t *testing.T) {
 	}
 	if got := fmt.Sprint(join(nil), join([]string{"a"}), " ", join([]string{"a", "b", "c"})); got != "a a, b and c" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Marks of the console are held against the worst of what was measured, and not reached by less than they ask for.
+func TestMarksOfTheConsole(t *testing.T) {
+	c := &bench.Console{
+		Sandboxes: 10_000, Paint: figures(120), Usable: figures(310), Rows: figures(70), Elements: 1200, Busy: bench.Scrolled{Tasks: cost.Tasks{Long: 3, Longest: 61}},
+		Output: &bench.MuchOutput{Before: 1, Most: 30, After: 4},
+		Beside: &bench.BesideTabs{Tabs: 20, OneRatio: &bench.Spread{N: 8, Low: .98, Median: 1.02, High: 1.07}, AllRatio: &bench.Spread{N: 8, Median: 1.5}},
+	}
+	r := &bench.Report{Console: c}
+	of := sorted(consoleMarks(r))
+	if len(of.missed) != 2 || len(of.met) != 6 || len(of.part) != 0 || len(of.absent) != 0 {
+		t.Errorf("got %d missed, %d reached, %d in part, %d not measured; usable and scrolling are missed", len(of.missed), len(of.met), len(of.part), len(of.absent))
+	}
+	for what, want := range map[string]string{
+		"console, 10,000 sandboxes: longest task while it scrolls":             "61.0 ms; 3 of 50 ms or more",
+		"console, 10 MB/s of output: longest task":                             "0.00 ms; none of 50 ms or more",
+		"command beside 20 tabs of its sandbox, one looked at, more time: p50": "2.00 %; the middle half of 8 rounds: −2.00 to +7.00 %",
+	} {
+		if got := markOf(t, r, what).here(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	c.Sandboxes, c.Beside.Tabs = 500, 3
+	if of := sorted(consoleMarks(r)); len(of.part) != 3 {
+		t.Errorf("of 500 sandboxes and 3 tabs %d marks are reached in part: rows, elements and tabs are", len(of.part))
 	}
 }

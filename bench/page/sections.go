@@ -33,6 +33,7 @@ func sections(r *bench.Report) []section {
 		{"Snapshots, rollbacks, forks, pauses", []string{"travel-idle", "travel-live"}, travel(r)},
 		{"Files in and out", nil, transfer(r)},
 		{"What clients of other products ask for", nil, wires(r)},
+		{"Pages of the console", nil, console(r)},
 		{"Work inside", []string{"inside"}, inside(r)},
 		{"The list of changed files", []string{"changes"}, changes(r)},
 		{"Processes and their followers", nil, processes(r)},

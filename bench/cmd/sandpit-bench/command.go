@@ -52,7 +52,8 @@ func newCommand(stdout, stderr io.Writer, getenv func(string) string) *cobra.Com
 It needs no running server: it starts one of its own on a private data directory, measures it through the
 public API, each figure in turn with the peers', and ends all that it started. Needs root. A peer that is
 not installed is left out, with the reason; --fetch gets it without installing it, and keeps it in
-sandpit/bench of the user's cache folder (XDG_CACHE_HOME), where later runs find it.
+sandpit/bench of the user's cache folder (XDG_CACHE_HOME), where later runs find it. The part console
+needs a browser: --fetch unpacks Debian's Chromium below /var/tmp, where the tests of pages have it, too.
 
 --report writes a page with plots, and the run as JSON; --from makes all of it anew from such a run.
 
@@ -68,7 +69,7 @@ Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse{err} })
 	f := c.Flags()
 	f.BoolVar(&o.Quick, "quick", false, "the comparison with the peers alone, within a minute")
-	f.BoolVar(&o.Fetch, "fetch", false, "fetch peers that are not installed, and keep them in the user's cache folder, without installing them")
+	f.BoolVar(&o.Fetch, "fetch", false, "fetch peers that are not installed, and a browser, and keep them, without installing them")
 	f.StringSliceVar(&o.Parts, "parts", nil, "`parts` to measure; all unless given")
 	f.StringSliceVar(&o.Peers, "peers", nil, "`peers` to measure; all unless given, none if empty")
 	f.StringSliceVar(&o.Attacks, "attacks", nil, "`attacks` beside which the part neighbours measures a command; all unless given")
