@@ -72,6 +72,7 @@ type Record struct {
 	Process  string               `json:"process_id,omitempty"`
 	Context  string               `json:"context_id,omitempty"`
 	Language string               `json:"language,omitempty"`
+	Labels   map[string]string    `json:"labels,omitempty"` // of a process
 	Command  string               `json:"command,omitempty"`
 	User     string               `json:"user,omitempty"`
 	Cwd      string               `json:"cwd,omitempty"`

@@ -46,7 +46,8 @@ type Config struct {
 	Origins    []string        `yaml:"origins"` // web origins that may call, beside same-origin pages
 	Public     []string        `yaml:"public"`  // what is served without a token: connect, metrics, openapi
 	Console    ConsoleConfig   `yaml:"console"`
-	Daytona    DaytonaConfig   `yaml:"daytona"`
+	Daytona    WireConfig      `yaml:"daytona"`
+	Gateway    WireConfig      `yaml:"gateway"`
 	AdminToken string          `yaml:"admin_token" secret:"true"` // "": one is made and kept in Data/admin-token
 	Issuers    []issuer.Config `yaml:"issuers"`                   // whose tokens are taken beside the server's own
 	RunDir     string          `yaml:"run_dir"`                   // where local clients look for the server; "": the user's own place
@@ -233,7 +234,7 @@ func DefaultConfig() Config {
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: localDomain, Max: privatePreviews},
-		Console: ConsoleConfig{Enabled: true, Idle: session.DefaultIdle, Life: session.DefaultLife}, Daytona: DaytonaConfig{Enabled: true},
+		Console: ConsoleConfig{Enabled: true, Idle: session.DefaultIdle, Life: session.DefaultLife}, Daytona: WireConfig{Enabled: true}, Gateway: WireConfig{Enabled: true},
 		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{

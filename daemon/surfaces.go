@@ -22,7 +22,6 @@ import (
 	"sandpit.dev/access/issuer"
 	"sandpit.dev/access/seen"
 	"sandpit.dev/api/admitted"
-	"sandpit.dev/api/daytona"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp"
@@ -69,7 +68,8 @@ type surfaceParts struct {
 	dockerfiles    service.Dockerfiles
 	tokens         *bearer.Authority
 	console        ConsoleConfig
-	daytona        DaytonaConfig
+	daytona        WireConfig
+	gateway        WireConfig
 	backups        *backups
 	keys           *keyed.Keys
 	links          links
@@ -155,7 +155,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 	if err != nil {
 		return surfaces{}, err
 	}
-	theirs, endTheirs, err := p.newDaytona(g, services)
+	coats, err := p.coats(g, services)
 	if err != nil {
 		return surfaces{}, err
 	}
@@ -203,9 +203,11 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		if theirs != nil && strings.HasPrefix(r.URL.Path, daytona.Base+"/") {
-			theirs.ServeHTTP(w, r)
-			return
+		for i := range coats {
+			if strings.HasPrefix(r.URL.Path, coats[i].base+"/") {
+				coats[i].ServeHTTP(w, r)
+				return
+			}
 		}
 		if strings.HasPrefix(r.URL.Path, apiruns.Root) {
 			artifacts.ServeHTTP(w, r)
@@ -213,7 +215,14 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		}
 		mux.ServeHTTP(w, r)
 	})
-	return surfaces{handler: withPreviews(previews, g, root), close: func() { api.Close(); tools.Close(); endTheirs(); previews.Close() }}, nil
+	return surfaces{handler: withPreviews(previews, g, root), close: func() {
+		api.Close()
+		tools.Close()
+		for i := range coats {
+			coats[i].close()
+		}
+		previews.Close()
+	}}, nil
 }
 
 // hasProject returns fault.NotFound for a project without a record.
@@ -228,7 +237,7 @@ func checkMCPPath(p string) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console", "daytona"}
+	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console", "daytona", "gateway", "orkestr"}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || slices.Contains(taken, first) || strings.ContainsAny(p, "{} \t?#%") {
 		return fault.InvalidField("mcp.path", "%q is not a path of its own, such as /tools", sandbox.Clip(p, 80))
 	}

@@ -55,7 +55,7 @@ func readText(data []byte) (Meta, error) {
 	}
 	head, ok := headOf(string(data))
 	if !ok {
-		return Meta{}, wrong("%s does not begin with front matter: a line ---, lines such as name: my-skill and description: …, and a line ---", File)
+		return Meta{}, wrong("%s does not begin with front matter: a line ---, lines such as name: my-skill and description: …, and a line ---", File).WithReason(ReasonFrontMatter)
 	}
 	if len(head) > maxHead {
 		return Meta{}, wrong("the front matter of %s has %d bytes, and at most %d are allowed", File, len(head), maxHead)
@@ -80,6 +80,14 @@ func headOf(text string) (head string, ok bool) {
 	return "", false
 }
 
+// Reasons of errors about a skill that cannot be read, see [fault.ReasonOf].
+const (
+	ReasonNoFile      = "skill_file_missing"   // there is no SKILL.md where one has to be
+	ReasonManyFiles   = "skill_file_ambiguous" // there are several, in directories beside each other
+	ReasonFrontMatter = "skill_front_matter"   // what SKILL.md begins with cannot be read
+	ReasonNoField     = "skill_field_missing"  // it has no name, or no description
+)
+
 // wrong is the error of a skill that is not one.
 func wrong(format string, args ...any) *fault.Error {
 	return fault.InvalidField("skill", format, args...).WithRemedy("mend it and send it again; docs/skills.md says what a skill is made of")
@@ -88,10 +96,10 @@ func wrong(format string, args ...any) *fault.Error {
 func readHead(head string) (m Meta, err error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(head), &doc); err != nil {
-		return m, wrong("the front matter of %s is not YAML: %s", File, sandbox.Clip(strings.TrimPrefix(err.Error(), "yaml: "), 200))
+		return m, wrong("the front matter of %s is not YAML: %s", File, sandbox.Clip(strings.TrimPrefix(err.Error(), "yaml: "), 200)).WithReason(ReasonFrontMatter)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
-		return m, wrong("the front matter of %s is not a list of fields such as name: my-skill", File)
+		return m, wrong("the front matter of %s is not a list of fields such as name: my-skill", File).WithReason(ReasonFrontMatter)
 	}
 	nodes := 0
 	if err := plain(doc.Content[0], 1, &nodes); err != nil {
@@ -114,9 +122,9 @@ func readHead(head string) (m Meta, err error) {
 	case extra.err != nil:
 		return m, extra.err
 	case m.Name == "":
-		return m, wrong("the front matter of %s has no name", File)
+		return m, wrong("the front matter of %s has no name", File).WithReason(ReasonNoField)
 	case m.Description == "":
-		return m, wrong("the front matter of %s has no description, by which an agent decides whether to use the skill", File)
+		return m, wrong("the front matter of %s has no description, by which an agent decides whether to use the skill", File).WithReason(ReasonNoField)
 	}
 	if err := CheckName("name", m.Name); err != nil {
 		return m, err
@@ -287,4 +295,39 @@ func Compose(name, description, body string) (string, error) {
 func HasHead(text string) bool {
 	_, ok := headOf(text)
 	return ok
+}
+
+// OfText returns the text of a SKILL.md that is given as text, beside which a name and a description may be: they are its
+// front matter where it has none, and have to be what it says where it has. The error is about skill_md_content, name or
+// description.
+func OfText(text string, name, description *string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", fault.InvalidField("skill_md_content", "is empty; a skill is the text of its SKILL.md")
+	}
+	if !HasHead(text) {
+		if name == nil || description == nil {
+			return "", fault.InvalidField("skill_md_content", "has no front matter, which says the name and the description of the skill").
+				WithReason(ReasonNoField).WithRemedy("begin it with front matter, or send name and description beside it")
+		}
+		if err := CheckName("name", *name); err != nil {
+			return "", err
+		}
+		return Compose(*name, *description, text)
+	}
+	p, err := Read([]byte(text))
+	if err != nil {
+		return "", err
+	}
+	if name != nil && *name != p.Name {
+		return "", differs("name", *name, p.Name)
+	}
+	if description != nil && strings.TrimSpace(*description) != p.Description {
+		return "", differs("description", *description, p.Description)
+	}
+	return text, nil
+}
+
+func differs(field, said, has string) error {
+	return fault.InvalidField(field, "%q is not what the front matter of skill_md_content says, %q", sandbox.Clip(said, 80), sandbox.Clip(has, 80)).
+		WithRemedy("leave it out, or send what the front matter says")
 }

@@ -212,18 +212,33 @@ func below(files []Content) ([]Content, error) {
 		return files, nil
 	}
 	if len(files) == 0 {
-		return nil, wrong("the archive has no files; a skill has a %s", File)
+		return nil, wrong("the archive has no files; a skill has a %s", File).WithReason(ReasonNoFile)
 	}
 	top, _, ok := strings.Cut(files[0].Path, "/")
 	if !ok || !at(top+"/"+File) {
-		return nil, wrong("the archive has no %s at its root or in its only directory", File)
+		return nil, wrong("the archive has no %s at its root or in its only directory", File).WithReason(misplaced(files))
 	}
+	why := misplaced(files)
 	for i := range files {
 		rest, ok := strings.CutPrefix(files[i].Path, top+"/")
 		if !ok {
-			return nil, wrong("%q is not in the directory %q, in which %s is", sandbox.Clip(files[i].Path, 80), sandbox.Clip(top, 80), File)
+			return nil, wrong("%q is not in the directory %q, in which %s is", sandbox.Clip(files[i].Path, 80), sandbox.Clip(top, 80), File).WithReason(why)
 		}
 		files[i].Path = rest
 	}
 	return files, nil
+}
+
+// misplaced returns the reason of an archive whose SKILL.md is not where it has to be.
+func misplaced(files []Content) string {
+	n := 0
+	for _, f := range files {
+		if _, name, ok := strings.Cut(f.Path, "/"); ok && name == File {
+			n++
+		}
+	}
+	if n > 1 {
+		return ReasonManyFiles
+	}
+	return ReasonNoFile
 }

@@ -86,6 +86,21 @@ func (p *Package) Text() string {
 	return string(data)
 }
 
+// WithText returns a package with another SKILL.md, which is read, and the same files beside it.
+func (p *Package) WithText(text string) (*Package, error) {
+	meta, err := readText([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	out := &Package{Meta: meta, Files: slices.Clone(p.Files)}
+	for i := range out.Files {
+		if out.Files[i].Path == File {
+			out.Files[i].Data = []byte(text)
+		}
+	}
+	return out, nil
+}
+
 // Read returns the content of a file.
 func (p *Package) Read(path string) (data []byte, ok bool) {
 	i, ok := slices.BinarySearchFunc(p.Files, path, func(f Content, path string) int { return strings.Compare(f.Path, path) })

@@ -64,9 +64,18 @@ type AuditQuery struct {
 	Since    time.Time // not before
 	Until    time.Time // before
 	Text     string    // a part of the body, letter case ignored
-	Limit    int       // as in SandboxQuery
-	Cursor   string    // of the page before; or:
-	Offset   int       // rows to pass over, never with a Cursor
+	Labels   []AuditLabel
+	Oldest   bool   // oldest first; else newest first
+	Limit    int    // as in SandboxQuery
+	Cursor   string // of the page before; or:
+	Offset   int    // rows to pass over, never with a Cursor
+}
+
+// AuditLabel selects rows by a label of the process that they are of.
+type AuditLabel struct {
+	Name  string
+	Value string
+	Part  bool // Value is a part of its value, letter case ignored
 }
 
 // AuditMark is a checkpoint of a chain.

@@ -123,3 +123,16 @@ func TestAParameterThatCannotBeReadIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAMemberMayHaveANameOfItsOwn(t *testing.T) {
+	var sp Spellings
+	sp.Wrote("network", "policy")
+	sp.Wrote("network.allow_domains", "policy.domains")
+	for own, want := range map[string]string{
+		"network": "policy", "network.mode": "policy.mode", "network.allow_domains": "policy.domains", "network.allow_domains[3]": "policy.domains[3]",
+	} {
+		if got := fault.As(sp.Rename(fault.InvalidField(own, "is wrong"))).Fields[0].Name; got != want {
+			t.Errorf("%s is told as %s, not as %s", own, got, want)
+		}
+	}
+}

@@ -116,8 +116,13 @@ func (s *Spellings) Rename(err error) error {
 }
 
 // renamed returns the name that was written for a field, for a member of it
-// (env.PORT), and for one of a list's elements (mounts[0].path).
+// (env.PORT), and for one of a list's elements (mounts[0].path). A member may
+// have a name of its own (network.allow_domains).
 func (s *Spellings) renamed(name string) string {
+	member, _, _ := strings.Cut(name, "[")
+	if other, ok := s.written[member]; ok && strings.Contains(member, ".") {
+		return other + name[len(member):]
+	}
 	root, rest, deep := strings.Cut(name, ".")
 	if part := s.parts[root]; part != nil && deep {
 		return root + "." + part.renamed(rest)

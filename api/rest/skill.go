@@ -4,30 +4,18 @@
 package rest
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"strconv"
-	"strings"
 
-	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/idempotency"
 	v1 "sandpit.dev/api/v1"
-	"sandpit.dev/fault"
-	"sandpit.dev/sandbox"
 	"sandpit.dev/skill"
 )
 
-const (
-	maxForm = skill.MaxBytes + 64<<10 // of a package in a form
-	// skillCost is what a byte of a package costs while it is read: as it came, unpacked, and packed.
-	skillCost = 4
-)
+// skillCost is what a byte of a package costs while it is read: as it came, unpacked, and packed.
+const skillCost = 4
 
 func (a *API) uploadSkill(ctx context.Context, c *idempotency.Call, _ *httpapi.NoInput) (v1.Skill, error) {
 	data, err := a.skillBody(ctx, c)
@@ -41,36 +29,9 @@ type createSkill struct{ Body v1.CreateSkill }
 
 func (a *API) createSkill(ctx context.Context, c *idempotency.Call, in *createSkill) (v1.Skill, error) {
 	b := &in.Body
-	text := b.SkillMDContent
-	if strings.TrimSpace(text) == "" {
-		return v1.Skill{}, fault.InvalidField("skill_md_content", "is empty; a skill is the text of its SKILL.md")
-	}
-	if !skill.HasHead(text) {
-		if b.Name == nil || b.Description == nil {
-			return v1.Skill{}, fault.InvalidField("skill_md_content", "has no front matter, which says the name and the description of the skill").
-				WithRemedy("begin it with front matter, or send name and description beside it")
-		}
-		if err := skill.CheckName("name", *b.Name); err != nil {
-			return v1.Skill{}, err
-		}
-		var err error
-		if text, err = skill.Compose(*b.Name, *b.Description, text); err != nil {
-			return v1.Skill{}, err
-		}
-	}
-	p, err := skill.Read([]byte(text))
+	text, err := skill.OfText(b.SkillMDContent, b.Name, b.Description)
 	if err != nil {
 		return v1.Skill{}, err
-	}
-	for _, f := range []struct {
-		name      string
-		said, has string
-		given     bool
-	}{{"name", httpapi.Given(b.Name), p.Name, b.Name != nil}, {"description", strings.TrimSpace(httpapi.Given(b.Description)), p.Description, b.Description != nil}} {
-		if f.given && f.said != f.has {
-			return v1.Skill{}, fault.InvalidField(f.name, "%q is not what the front matter of skill_md_content says, %q", sandbox.Clip(f.said, 80), sandbox.Clip(f.has, 80)).
-				WithRemedy("leave it out, or send what the front matter says")
-		}
 	}
 	return a.addSkill(ctx, c, []byte(text), skill.Manual)
 }
@@ -89,61 +50,7 @@ func (a *API) addSkill(ctx context.Context, c *idempotency.Call, data []byte, fr
 
 // skillBody reads a package: the raw body, or the part "file" of a form.
 func (a *API) skillBody(ctx context.Context, c *idempotency.Call) ([]byte, error) {
-	if enc := c.R.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return nil, guard.WithStatus(http.StatusUnsupportedMediaType,
-			fault.New(fault.Malformed, "the body is encoded as %q; a skill is sent as it is", sandbox.Clip(enc, 40)).
-				WithRemedy("send it without the header Content-Encoding"))
-	}
-	media, params, err := mime.ParseMediaType(c.R.Header.Get("Content-Type"))
-	form := err == nil && media == "multipart/form-data"
-	most := int64(skill.MaxBytes)
-	if form {
-		most = maxForm
-	}
-	size := c.R.ContentLength
-	if size > most {
-		return nil, guard.TooLarge(skill.MaxBytes)
-	}
-	if size < 0 {
-		size = most
-	}
-	if err := c.Reserve(ctx, skillCost*size); err != nil {
-		return nil, err
-	}
-	var body io.Reader = http.MaxBytesReader(nil, c.R.Body, most)
-	if form {
-		if body, err = formFile(body, params["boundary"]); err != nil {
-			return nil, err
-		}
-	}
-	var b bytes.Buffer
-	_, err = b.ReadFrom(io.LimitReader(body, skill.MaxBytes+1))
-	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, guard.TooLarge(tooBig.Limit)
-	}
-	if err == nil && b.Len() > skill.MaxBytes {
-		return nil, guard.TooLarge(skill.MaxBytes)
-	}
-	if err != nil {
-		return nil, fault.Wrap(fault.Malformed, err, "the body cannot be read to its end")
-	}
-	return b.Bytes(), nil
-}
-
-// formFile returns the part of a form that is named file.
-func formFile(body io.Reader, boundary string) (io.Reader, error) {
-	const needs = "the form has no part named file, with the skill in it"
-	r := multipart.NewReader(body, boundary)
-	for range 10 {
-		p, err := r.NextRawPart()
-		if err != nil {
-			return nil, fault.Wrap(fault.Malformed, err, needs).WithRemedy("send the skill itself as the body, or a form with it as the part file")
-		}
-		if p.FormName() == "file" {
-			return p, nil
-		}
-	}
-	return nil, fault.New(fault.Malformed, needs).WithRemedy("send the skill itself as the body")
+	return c.Upload(ctx, "file", skill.MaxBytes, skillCost)
 }
 
 type listSkills struct {

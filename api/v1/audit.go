@@ -35,22 +35,23 @@ type AuditRecord struct {
 	Code      *string `json:"code" jsonschema:"of an error"`
 	Detail    *string `json:"detail"`
 
-	ProcessID    *string      `json:"process_id"`
-	ContextID    *string      `json:"context_id"`
-	Language     *string      `json:"language"`
-	Command      *string      `json:"command"`
-	User         *string      `json:"user"`
-	Cwd          *string      `json:"cwd"`
-	ExitCode     *int         `json:"exit_code"`
-	Signal       *string      `json:"signal"`
-	Cause        *string      `json:"cause"`
-	DurationMS   *float64     `json:"duration_ms"`
-	Stdout       *AuditOutput `json:"stdout" jsonschema:"null: it wrote nothing"`
-	Stderr       *AuditOutput `json:"stderr" jsonschema:"null: it wrote nothing"`
-	FilesChanged []FileChange `json:"files_changed"`
-	FilesTotal   int          `json:"files_changed_total"`
-	To           *string      `json:"to" jsonschema:"of a move"`
-	Bytes        *int64       `json:"bytes"`
+	ProcessID    *string           `json:"process_id"`
+	ContextID    *string           `json:"context_id"`
+	Language     *string           `json:"language"`
+	Labels       map[string]string `json:"labels" jsonschema:"of the process that a command is"`
+	Command      *string           `json:"command"`
+	User         *string           `json:"user"`
+	Cwd          *string           `json:"cwd"`
+	ExitCode     *int              `json:"exit_code"`
+	Signal       *string           `json:"signal"`
+	Cause        *string           `json:"cause"`
+	DurationMS   *float64          `json:"duration_ms"`
+	Stdout       *AuditOutput      `json:"stdout" jsonschema:"null: it wrote nothing"`
+	Stderr       *AuditOutput      `json:"stderr" jsonschema:"null: it wrote nothing"`
+	FilesChanged []FileChange      `json:"files_changed"`
+	FilesTotal   int               `json:"files_changed_total"`
+	To           *string           `json:"to" jsonschema:"of a move"`
+	Bytes        *int64            `json:"bytes"`
 }
 
 // AuditOutput is what a command wrote to a stream.

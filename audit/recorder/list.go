@@ -25,9 +25,18 @@ type Query struct {
 	Since       time.Time // not before
 	Until       time.Time // before
 	Text        string    // a part of what the row says, letter case ignored
-	Limit       int       // of a page; zero: 50, at most 500
+	Labels      []Label
+	Oldest      bool // oldest first; else newest first
+	Limit       int  // of a page; zero: 50, at most 500
 	Cursor      string
 	Offset      int
+}
+
+// Label selects rows by a label of the process that they are of.
+type Label struct {
+	Name  string
+	Value string
+	Part  bool // Value is a part of its value, letter case ignored
 }
 
 const maxText = 200
@@ -35,8 +44,11 @@ const maxText = 200
 // ask checks what a caller asks for.
 func (q *Query) ask(c access.Caller) (store.AuditQuery, error) {
 	out := store.AuditQuery{
-		Project: q.Project, Sandbox: q.Sandbox, Token: q.Token, Types: q.Types, Since: q.Since, Until: q.Until, Text: q.Text,
+		Project: q.Project, Sandbox: q.Sandbox, Token: q.Token, Types: q.Types, Since: q.Since, Until: q.Until, Text: q.Text, Oldest: q.Oldest,
 		Limit: q.Limit, Cursor: q.Cursor, Offset: q.Offset,
+	}
+	for _, l := range q.Labels {
+		out.Labels = append(out.Labels, store.AuditLabel(l))
 	}
 	for _, o := range q.Outcomes {
 		switch o {

@@ -141,7 +141,7 @@ func (t *auditedTx) committed() {
 func (r *Recorder) recordOf(ev *sandbox.Event, from *audit.Operation) audit.Record {
 	rec := audit.Record{
 		At: r.now(), Type: ev.Type, Outcome: outcomeOf(ev), Project: ev.Project, Sandbox: ev.Sandbox, Actor: ev.Actor, Via: ev.Via, Detail: ev.Detail,
-		Event: ev.Seq, Process: ev.ProcessID, Context: ev.ContextID, Language: ev.Language, Command: ev.Command, User: ev.User, Cwd: ev.Cwd,
+		Event: ev.Seq, Process: ev.ProcessID, Context: ev.ContextID, Language: ev.Language, Labels: ev.Labels, Command: ev.Command, User: ev.User, Cwd: ev.Cwd,
 		Signal: ev.Signal, Cause: ev.Cause, Millis: millis(ev.Duration),
 		Stdout: audit.OutputOf(ev.StdoutBytes, ev.Stdout, r.o.Output), Stderr: audit.OutputOf(ev.StderrBytes, ev.Stderr, r.o.Output),
 		Changes: ev.Changes, Changed: ev.ChangesTotal, Path: ev.Path, To: ev.To, Bytes: ev.Bytes,

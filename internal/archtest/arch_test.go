@@ -198,6 +198,7 @@ var rules = []rule{
 	{"api/daytona/problem", []string{"api/daytona/wire", "api/guard", "api/v1", "fault", "sandbox"}, "how errors are said is the same on both planes"},
 	{"api/daytonaterms", []string{"fault", "sandbox", "engine"}, "what Daytona's terms are here is the same for each of its wires: it knows no coat"},
 	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "image/dockerfile", "engine", "engine/volume", "git", "api/daytonaterms", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
+	{"api/gateway", []string{"api/guard", "api/httpapi", "api/service", "api/v1", "audit", "audit/recorder", "engine", "engine/process", "engine/update", "fault", "image", "internal/budget", "sandbox", "skill"}, "a coat never imports another coat"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "engine/update", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/printable", nil, "a name is the same wherever it is told"},

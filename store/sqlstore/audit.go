@@ -91,6 +91,13 @@ func (q audit) matching(query *store.AuditQuery) *where {
 	if query.Text != "" {
 		w.and(q.tx.dialect.contains("lower(body)", w.arg(strings.ToLower(query.Text))))
 	}
+	for _, l := range query.Labels {
+		holds := "value = " + w.arg(l.Value)
+		if l.Part {
+			holds = q.tx.dialect.contains("lower(value)", w.arg(strings.ToLower(l.Value)))
+		}
+		w.and(q.tx.dialect.member("body", "labels", "key = "+w.arg(l.Name)+" AND "+holds))
+	}
 	return w
 }
 
@@ -99,15 +106,18 @@ func (q audit) List(query store.AuditQuery) ([]*store.AuditRow, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	w := q.matching(&query)
+	w, order, behind := q.matching(&query), "DESC", "< "
+	if query.Oldest {
+		order, behind = "ASC", "> "
+	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorAudit, false)
+		c, err := parseCursor(query.Cursor, cursorAudit, query.Oldest)
 		if err != nil {
 			return nil, "", err
 		}
-		w.and("id < " + w.arg(c.number))
+		w.and("id " + behind + w.arg(c.number))
 	}
-	text := "SELECT id, " + auditColumns + " FROM audit" + w.String() + " ORDER BY id DESC LIMIT " + strconv.Itoa(limit+1)
+	text := "SELECT id, " + auditColumns + " FROM audit" + w.String() + " ORDER BY id " + order + " LIMIT " + strconv.Itoa(limit+1)
 	if query.Offset > 0 {
 		text += " OFFSET " + strconv.Itoa(query.Offset)
 	}
@@ -116,7 +126,7 @@ func (q audit) List(query store.AuditQuery) ([]*store.AuditRow, string, error) {
 	if err != nil || !more {
 		return page, "", err
 	}
-	return page, cursor{kind: cursorAudit, number: page[limit-1].ID}.String(), nil
+	return page, cursor{kind: cursorAudit, oldest: query.Oldest, number: page[limit-1].ID}.String(), nil
 }
 
 func (q audit) Count(query store.AuditQuery) (int, error) {

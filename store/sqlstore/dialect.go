@@ -19,6 +19,7 @@ type dialect struct {
 	types       *strings.Replacer                                     // of the migrations
 	parameters  func(text string) (string, []int)                     // of a statement: its text, and for each parameter which argument it is
 	contains    func(column, part string) string                      // exact bytes, no wildcards
+	member      func(column, object, condition string) string         // an object in a column's JSON has a member of which a condition on key and value holds
 	number      func(c *conn, text string, args []any) (int64, error) // inserts a row, and returns its {{seq}}
 	unique      func(error) bool                                      // a unique index refused it
 	code        func(error) (fault.Code, string)                      // what an error means to a caller
@@ -33,6 +34,9 @@ func sqliteDialect() dialect {
 		types:       strings.NewReplacer("{{seq}}", "INTEGER PRIMARY KEY", "{{bytes}}", "BLOB"),
 		parameters:  unnamed,
 		contains:    func(column, part string) string { return "instr(" + column + ", " + part + ") > 0" },
+		member: func(column, object, condition string) string {
+			return "EXISTS (SELECT 1 FROM json_each(" + column + " -> '" + object + "') WHERE " + condition + ")"
+		},
 		number: func(c *conn, text string, args []any) (int64, error) { // RETURNING takes a journal and a table
 			res, err := c.exec(text, args...)
 			if err != nil {

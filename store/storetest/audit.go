@@ -32,6 +32,8 @@ func auditRows(t *testing.T, open func(*testing.T) store.Store) {
 		rows = append(rows, auditRow("w1", n+1))
 	}
 	rows = append(rows, auditRow("w2", 1))
+	rows[2].Body = []byte(`{"seq":3,"key":"step","labels":{"step":"Build it","a\"b":"é\n"}}`)
+	rows[4].Body = []byte(`{"seq":5,"step":"Build it","labels":{"step":"build"}}`)
 	rows[5].Sandbox = ""
 	last := func(says, writer string, seq int64, hash []byte) {
 		t.Helper()
@@ -73,8 +75,13 @@ func auditRows(t *testing.T, open func(*testing.T) store.Store) {
 		{"since", store.AuditQuery{Since: epoch.Add(5 * time.Minute)}, []int{5, 4}},
 		{"until", store.AuditQuery{Until: epoch.Add(2 * time.Minute)}, []int{6, 0}},
 		{"by text", store.AuditQuery{Text: `"SEQ":1,`}, []int{6, 0}},
-		{"by text with no letters of ASCII", store.AuditQuery{Text: "echo é", Project: "a"}, []int{6, 4, 2, 0}},
+		{"by text with no letters of ASCII", store.AuditQuery{Text: "echo é", Project: "a"}, []int{6, 0}},
 		{"by text that is a pattern elsewhere", store.AuditQuery{Text: "%"}, nil},
+		{"by a label", store.AuditQuery{Labels: []store.AuditLabel{{Name: "step", Value: "build"}}}, []int{4}},
+		{"by a part of a label", store.AuditQuery{Labels: []store.AuditLabel{{Name: "step", Value: "BUILD", Part: true}}}, []int{4, 2}},
+		{"by two labels", store.AuditQuery{Labels: []store.AuditLabel{{Name: "step", Value: "Build it"}, {Name: `a"b`, Value: "é\n"}}}, []int{2}},
+		{"by a label that none has", store.AuditQuery{Labels: []store.AuditLabel{{Name: "key", Value: "step"}}}, nil},
+		{"oldest first", store.AuditQuery{Sandbox: boxID(1), Oldest: true}, []int{0, 3, 6}},
 		{"none", store.AuditQuery{Project: "c"}, nil},
 	} {
 		var want []*store.AuditRow
@@ -97,21 +104,22 @@ func auditRows(t *testing.T, open func(*testing.T) store.Store) {
 	}
 	view(t, s, func(tx store.Tx) error {
 		var seqs []int64
-		q := store.AuditQuery{Limit: 3}
-		for {
-			page, next, err := tx.Audit().List(q)
-			if err != nil {
-				return err
+		for _, q := range []store.AuditQuery{{Limit: 3}, {Limit: 3, Oldest: true}} {
+			for {
+				page, next, err := tx.Audit().List(q)
+				if err != nil {
+					return err
+				}
+				for _, r := range page {
+					seqs = append(seqs, r.Seq)
+				}
+				if next == "" {
+					break
+				}
+				q.Cursor = next
 			}
-			for _, r := range page {
-				seqs = append(seqs, r.Seq)
-			}
-			if next == "" {
-				break
-			}
-			q.Cursor = next
 		}
-		wantSame(t, "by pages", seqs, []int64{1, 6, 5, 4, 3, 2, 1})
+		wantSame(t, "by pages, and oldest first", seqs, []int64{1, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4, 5, 6, 1})
 		page, _, err := tx.Audit().List(store.AuditQuery{Limit: 1, Offset: 2})
 		if err == nil {
 			wantSame(t, "by number", page[0].Seq, int64(5))

@@ -95,7 +95,10 @@ func auditRecordOf(r *audit.Record) v1.AuditRecord {
 		Address: shape.TextOrNull(r.Address), RequestID: shape.TextOrNull(r.Request), Call: shape.TextOrNull(r.Call), Path: shape.TextOrNull(r.Path), Code: shape.TextOrNull(r.Code), Detail: shape.TextOrNull(r.Detail),
 		ProcessID: shape.TextOrNull(r.Process), ContextID: shape.TextOrNull(r.Context), Language: shape.TextOrNull(r.Language), Command: shape.TextOrNull(r.Command), User: shape.TextOrNull(r.User), Cwd: shape.TextOrNull(r.Cwd),
 		ExitCode: r.Exit, Signal: shape.TextOrNull(r.Signal), Cause: shape.TextOrNull(string(r.Cause)), Stdout: auditOutputOf(r.Stdout), Stderr: auditOutputOf(r.Stderr),
-		FilesChanged: shape.Changes(r.Changes), FilesTotal: r.Changed, To: shape.TextOrNull(r.To),
+		Labels: r.Labels, FilesChanged: shape.Changes(r.Changes), FilesTotal: r.Changed, To: shape.TextOrNull(r.To),
+	}
+	if out.Labels == nil {
+		out.Labels = map[string]string{}
 	}
 	if r.Status != 0 {
 		out.Status = &r.Status

@@ -92,6 +92,7 @@ export interface AuditRecord {
   exit_code: null | number;
   files_changed: FileChange[];
   files_changed_total: number;
+  labels: Record<string, string>;
   language: null | string;
   outcome: string;
   path: null | string;
