@@ -6,6 +6,8 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -100,15 +102,52 @@ func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.Imag
 		return err
 	}
 	defer shown()
-	report("pull", "", 0)
-	archive, err := source.SaveImage(ctx, reference, func(p runtime.ImageProgress) { report("pull", p.String(), p.Part*pullPart) })
+	report("pull", "", 0, nil)
+	archive, err := source.SaveImage(ctx, reference, func(p runtime.ImageProgress) { report("pull", p.String(), p.Part*pullPart, layersOf(p)) })
 	if err != nil {
 		return err
 	}
 	defer func() { _ = archive.Close() }()
-	report("import", "", pullPart)
-	_, err = b.imports.ImportImages(ctx, c, archive, reference)
+	report("import", "", pullPart, nil)
+	_, err = b.imports.ImportImages(ctx, c, &counted{r: archive, tell: func(n int64) {
+		report("import", fmt.Sprintf("%.1f MB taken from the Engine", float64(n)/1e6), pullPart, nil)
+	}}, reference)
 	return err
+}
+
+// layersOf returns an Engine's words about layers in those of images.
+func layersOf(p runtime.ImageProgress) []image.PulledLayer {
+	all := make([]image.PulledLayer, len(p.Each))
+	for i, l := range p.Each {
+		all[i] = image.PulledLayer{Digest: l.ID, Done: l.Done, Size: l.Total, State: image.LayerWaiting}
+		switch {
+		case l.Ready:
+			all[i].State = image.LayerReady
+		case l.Here:
+			all[i].State = image.LayerUnpacking
+		case l.Done > 0:
+			all[i].State = image.LayerPulling
+		}
+	}
+	return all
+}
+
+// counted tells how many bytes were read, each time that as many more as countEvery were.
+type counted struct {
+	r       io.Reader
+	n, last int64
+	tell    func(n int64)
+}
+
+const countEvery = 1 << 20
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if c.n += int64(n); c.n-c.last >= countEvery {
+		c.last = c.n
+		c.tell(c.n)
+	}
+	return n, err
 }
 
 // known reports whether the server has it, or has its own words for why not.

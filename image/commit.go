@@ -109,16 +109,20 @@ type making struct {
 // Making has List show a build of a Dockerfile under a name, until done is called. It is fault.Conflict where one of
 // that name goes on, and fault.Invalid for a name of the catalogue.
 func (s *Store) Making(name string) (report func(stage, text string, progress float64), done func(), err error) {
-	return s.show(name, "built of a Dockerfile")
+	all, done, err := s.show(name, "built of a Dockerfile")
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(stage, text string, progress float64) { all(stage, text, progress, nil) }, done, nil
 }
 
 // Fetching is Making for an image that is fetched from elsewhere.
-func (s *Store) Fetching(name string) (report func(stage, text string, progress float64), done func(), err error) {
+func (s *Store) Fetching(name string) (report func(stage, text string, progress float64, layers []PulledLayer), done func(), err error) {
 	return s.show(name, "pulled by an Engine")
 }
 
 // show has List show what is being made under a name, until done is called.
-func (s *Store) show(name, title string) (report func(stage, text string, progress float64), done func(), err error) {
+func (s *Store) show(name, title string) (report func(stage, text string, progress float64, layers []PulledLayer), done func(), err error) {
 	if r, err := resolve(s.recipes, *s.policy.Load(), name); err == nil {
 		return nil, nil, fault.InvalidField("name", "%s means the image %s of the catalogue, which would go before the one that is built", shown(name), r.Name).WithRemedy("choose another name")
 	}
@@ -138,10 +142,10 @@ func (s *Store) show(name, title string) (report func(stage, text string, progre
 	}
 	st := &Status{Entry: Entry{Name: name, Title: title}, State: Building}
 	m.all[name] = st
-	report = func(stage, text string, progress float64) {
+	report = func(stage, text string, progress float64, layers []PulledLayer) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		st.Stage, st.Text, st.Progress = stage, text, max(st.Progress, progress)
+		st.Stage, st.Text, st.Progress, st.Layers = stage, text, max(st.Progress, progress), layers
 	}
 	done = func() {
 		m.mu.Lock()

@@ -83,8 +83,11 @@ func (s *Store) listOthers() []Status {
 	pulled := make(map[string]bool)
 	for _, p := range s.others.Pulls() {
 		st := Status{Entry: Entry{Name: p.Name, Title: "pulled from its registry"}, State: Building, Stage: "pull", Text: p.Text(), Err: p.Err}
-		if p.Total > 0 {
-			st.Progress = float64(p.Done) / float64(p.Total)
+		if done, total := p.Bytes(); total > 0 {
+			st.Progress = float64(done) / float64(total)
+		}
+		for _, l := range p.Layers {
+			st.Layers = append(st.Layers, PulledLayer{Digest: l.Digest, Done: l.Done, Size: l.Size, State: layerState(l)})
 		}
 		if p.Err != nil {
 			st.State = Failed
@@ -107,6 +110,18 @@ func (s *Store) listOthers() []Status {
 		all = append(all, st)
 	}
 	return all
+}
+
+func layerState(l oci.PulledLayer) LayerState {
+	switch {
+	case l.Ready:
+		return LayerReady
+	case l.Done == 0:
+		return LayerWaiting
+	case l.Done < l.Size:
+		return LayerPulling
+	}
+	return LayerUnpacking
 }
 
 func statusOf(o oci.Image) Status {

@@ -21,6 +21,24 @@ const (
 	Failed   State = "failed" // the last build failed; Ensure tries again
 )
 
+// LayerState is how far a layer is.
+type LayerState string
+
+// The states of a layer.
+const (
+	LayerWaiting   LayerState = "waiting"
+	LayerPulling   LayerState = "pulling"
+	LayerUnpacking LayerState = "unpacking" // its bytes are here
+	LayerReady     LayerState = "ready"
+)
+
+// PulledLayer is how far a layer is of an image that is pulled.
+type PulledLayer struct {
+	Digest     string // as its manifest has it, or as an Engine shortens it
+	Done, Size int64  // bytes, as transported; Size is 0 while it is not known
+	State      LayerState
+}
+
 // Status is one catalogue entry as it is now.
 type Status struct {
 	Entry
@@ -32,6 +50,8 @@ type Status struct {
 	// goes on in this process, or that this process waits for.
 	Stage, Text string
 	Progress    float64
+	// Layers are those of an image that is pulled, the lowest first, as far as they are known.
+	Layers []PulledLayer
 	// Image is set when State is Ready, and while one that is there is built anew.
 	Image Image
 	// Err says why the last build failed, also of one that is there; Output is the last lines of

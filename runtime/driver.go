@@ -143,6 +143,14 @@ type ImageProgress struct {
 	Layers, Ready int     // how many it has, as far as is known, and how many of them are there
 	Done, Total   int64   // bytes of those that were begun, as transported
 	Part          float64 // of the whole, 0 to 1; it may go back while layers become known
+	Each          []LayerProgress
+}
+
+// LayerProgress is how far a layer is.
+type LayerProgress struct {
+	ID          string // as the Engine names it
+	Done, Total int64  // bytes, as transported; Total is 0 while it is not known
+	Here, Ready bool   // all of its bytes are here; it is unpacked
 }
 
 // String returns it in words.

@@ -22,10 +22,19 @@ type Image struct {
 	Phase       string            `json:"phase,omitempty" jsonschema:"what a build is doing"`
 	Text        string            `json:"text,omitempty" jsonschema:"the same in a line for people"`
 	Progress    *float64          `json:"progress,omitempty" jsonschema:"how far a build is, 0 to 1"`
+	Pulling     []PulledLayer     `json:"pulling,omitempty" jsonschema:"layers of an image that is being pulled, the lowest first, as far as they are known"`
 	Error       string            `json:"error,omitempty" jsonschema:"why the last build failed"`
 	Output      []string          `json:"output,omitempty" jsonschema:"the last lines of the step that failed"`
 	Start       []string          `json:"start,omitempty" jsonschema:"what its sandboxes start, at each start, unless a template says something else"`
 	Config      *ImageConfig      `json:"config,omitempty" jsonschema:"what the maker of an imported image wrote about it"`
+}
+
+// PulledLayer is how far a layer is of an image that is being pulled.
+type PulledLayer struct {
+	Digest    string `json:"digest" jsonschema:"as its manifest has it; an Engine shortens it"`
+	DoneBytes int64  `json:"done_bytes" jsonschema:"that are here, as transported"`
+	SizeBytes int64  `json:"size_bytes" jsonschema:"as transported; 0 while it is not known"`
+	Status    string `json:"status" jsonschema:"waiting, pulling, unpacking (its bytes are here) or ready"`
 }
 
 // ImageList is the catalogue.

@@ -383,7 +383,7 @@ func (s *Store) importAs(ctx context.Context, r io.Reader, as string, b Bringer)
 	}
 	var all []Image
 	for _, p := range plans {
-		img, err := s.install(ctx, p, b, func(int64) {})
+		img, err := s.install(ctx, p, b, func(int, int64, bool) {})
 		if err != nil {
 			return all, hostError(err)
 		}

@@ -27,21 +27,33 @@ type pull struct {
 	cancel context.CancelFunc
 	over   chan struct{}
 
-	total, done atomic.Int64 // bytes
-	layers      atomic.Int64
+	layers atomic.Pointer[[]*arriving]
 
 	// Written before over is closed, read after.
 	img Image
 	err error
 }
 
+// arriving is how far a layer is.
+type arriving struct {
+	digest string
+	size   int64
+	done   atomic.Int64
+	ready  atomic.Bool
+}
+
+// PulledLayer is how far a layer is of an image that is pulled.
+type PulledLayer struct {
+	Digest     string
+	Done, Size int64 // bytes, as transported
+	Ready      bool  // its files are here
+}
+
 // Pulling is a pull that goes on, or one that failed.
 type Pulling struct {
 	Name   string
-	Layers int
-	Done   int64 // bytes, of Total; both are 0 until the manifest is there
-	Total  int64
-	Err    error // of one that failed
+	Layers []PulledLayer // the lowest first; none until the manifest is there
+	Err    error         // of one that failed
 }
 
 // Pull brings an image from its registry, and returns it. Whoever asks for the same one meanwhile shares it. It goes on
@@ -115,7 +127,7 @@ func (s *Store) pull(ctx context.Context, p *pull) (Image, error) {
 	for _, at := range p.by.remote().places(p.ref) {
 		var img Image
 		if img, err = s.pullFrom(ctx, p, at); err == nil {
-			s.log.Info("pulled an image", "image", p.ref.String(), "from", at.host, "digest", img.Digest, "bytes", p.total.Load(), "seconds", time.Since(began).Seconds())
+			s.log.Info("pulled an image", "image", p.ref.String(), "from", at.host, "digest", img.Digest, "bytes", p.bytes(), "seconds", time.Since(began).Seconds())
 			return img, nil
 		}
 		if ctx.Err() != nil {
@@ -159,14 +171,33 @@ func (s *Store) pullFrom(ctx context.Context, p *pull, at place) (Image, error) 
 		return Image{}, err
 	}
 	plan.names = []string{p.ref.String()}
-	var total int64
-	for _, b := range plan.layers {
-		total += b.size
+	layers := make([]*arriving, len(plan.layers))
+	for i, b := range plan.layers {
+		layers[i] = &arriving{digest: b.digest, size: b.size}
 	}
-	p.layers.Store(int64(len(plan.layers)))
-	p.done.Store(0)
-	p.total.Store(total)
-	return s.install(ctx, plan, p.by, func(n int64) { p.done.Add(n) })
+	p.layers.Store(&layers)
+	return s.install(ctx, plan, p.by, func(layer int, n int64, ready bool) {
+		layers[layer].done.Add(n)
+		layers[layer].ready.Store(ready)
+	})
+}
+
+// now returns how far each layer is.
+func (p *pull) now() (all []PulledLayer) {
+	layers := p.layers.Load()
+	if layers == nil {
+		return nil
+	}
+	for _, l := range *layers {
+		all = append(all, PulledLayer{Digest: l.digest, Done: min(l.done.Load(), l.size), Size: l.size, Ready: l.ready.Load()})
+	}
+	return all
+}
+
+// bytes returns how many the layers have.
+func (p *pull) bytes() int64 {
+	_, total := (&Pulling{Layers: p.now()}).Bytes()
+	return total
 }
 
 // Pulls returns the pulls that go on, and the last that failed.
@@ -176,8 +207,7 @@ func (s *Store) Pulls() []Pulling {
 	var all []Pulling
 	for _, key := range slices.Sorted(maps.Keys(s.pulls)) {
 		p := s.pulls[key]
-		total := p.total.Load()
-		all = append(all, Pulling{Name: p.ref.Familiar(), Layers: int(p.layers.Load()), Done: min(p.done.Load(), total), Total: total})
+		all = append(all, Pulling{Name: p.ref.Familiar(), Layers: p.now()})
 	}
 	for _, key := range slices.Sorted(maps.Keys(s.failed)) {
 		if ref, err := ParseReference(key); err == nil && s.pulls[key] == nil {
@@ -187,12 +217,21 @@ func (s *Store) Pulls() []Pulling {
 	return all
 }
 
+// Bytes returns how many are here, and how many there are; both are 0 until the manifest is there.
+func (p *Pulling) Bytes() (done, total int64) {
+	for _, l := range p.Layers {
+		done, total = done+l.Done, total+l.Size
+	}
+	return done, total
+}
+
 // Text says how far a pull is.
-func (p Pulling) Text() string {
-	if p.Total == 0 {
+func (p *Pulling) Text() string {
+	done, total := p.Bytes()
+	if total == 0 {
 		return "asking the registry"
 	}
-	return fmt.Sprintf("%.1f of %.1f MB, %d layers", float64(p.Done)/1e6, float64(p.Total)/1e6, p.Layers)
+	return fmt.Sprintf("%.1f of %.1f MB, %d layers", float64(done)/1e6, float64(total)/1e6, len(p.Layers))
 }
 
 // Close ends the pulls in progress and waits until they have ended. It may be called twice.

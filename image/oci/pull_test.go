@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,7 @@ import (
 type served struct {
 	*httptest.Server
 	host   string
+	inner  http.Handler
 	before atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
 	asked  sync.Map // paths
 }
@@ -39,6 +42,7 @@ func serve(t *testing.T) *served {
 	t.Helper()
 	s := new(served)
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	s.inner = inner
 	s.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := s.asked.LoadOrStore(r.Method+" "+r.URL.Path, new(atomic.Int64))
 		n.(*atomic.Int64).Add(1)
@@ -135,6 +139,61 @@ func TestAnImageIsPulled(t *testing.T) {
 	failed := s.Pulls()
 	if len(failed) != 1 || failed[0].Err == nil || failed[0].Name != at.host+"/app:none" {
 		t.Errorf("pulls that failed: %+v", failed)
+	}
+}
+
+func TestHowFarEachLayerIs(t *testing.T) {
+	at := serve(t)
+	_, blobs := at.push(t, tarOf(t, file{name: "a", body: "one"}), tarOf(t, file{name: "b", body: strings.Repeat("two", 1000)}))
+	s := puller(t, at)
+	half, hold := make(chan int64, 1), make(chan struct{})
+	at.first(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "/blobs/"+blobs[1]) || r.Method != http.MethodGet {
+			return false
+		}
+		whole := httptest.NewRecorder()
+		at.inner.ServeHTTP(whole, r)
+		data := whole.Body.Bytes()
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		_, _ = w.Write(data[:len(data)/2])
+		_ = http.NewResponseController(w).Flush()
+		half <- int64(len(data) / 2)
+		<-hold
+		_, _ = w.Write(data[len(data)/2:])
+		return true
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Pull(context.Background(), at.host+"/app:1")
+		done <- err
+	}()
+	sent := <-half
+	var now Pulling
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		if all := s.Pulls(); len(all) == 1 {
+			now = all[0]
+		}
+		if len(now.Layers) == 2 && now.Layers[0].Ready && now.Layers[1].Done == sent {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after half of a layer the pull is %+v", now)
+		}
+	}
+	for i, l := range now.Layers {
+		if l.Digest != blobs[i] || l.Size < l.Done || l.Ready && l.Done != l.Size {
+			t.Errorf("layer %d is %+v", i, l)
+		}
+	}
+	if now.Layers[1].Ready {
+		t.Errorf("what is not here is ready: %+v", now.Layers[1])
+	}
+	if got, total := now.Bytes(); got != now.Layers[0].Size+sent || total != now.Layers[0].Size+now.Layers[1].Size {
+		t.Errorf("all together are %d of %d bytes", got, total)
+	}
+	close(hold)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

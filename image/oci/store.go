@@ -252,8 +252,11 @@ func (i Image) Name() string {
 	return i.Digest
 }
 
+// told is called when n bytes more of a layer have come, and when it is ready.
+type told func(layer int, n int64, ready bool)
+
 // install makes the image that p is the plan of, unless it is there, and names it. The caller has begun.
-func (s *Store) install(ctx context.Context, p plan, b Bringer, saw func(int64)) (Image, error) {
+func (s *Store) install(ctx context.Context, p plan, b Bringer, tell told) (Image, error) {
 	give, err := s.turn(ctx, p.digest)
 	if err != nil {
 		return Image{}, err
@@ -264,7 +267,7 @@ func (s *Store) install(ctx context.Context, p plan, b Bringer, saw func(int64))
 	if fresh {
 		var limits Limits
 		if limits, err = b.left(); err == nil {
-			img, err = s.assemble(ctx, p, limits, saw)
+			img, err = s.assemble(ctx, p, limits, tell)
 		}
 	}
 	if err != nil {
@@ -295,14 +298,17 @@ func (s *Store) forget(img Image) {
 const parallel = 3
 
 // assemble makes the image on disk.
-func (s *Store) assemble(ctx context.Context, p plan, limits Limits, saw func(int64)) (Image, error) {
+func (s *Store) assemble(ctx context.Context, p plan, limits Limits, tell told) (Image, error) {
 	left := newBudget(limits, s.dir)
 	layers := make([]*layer, len(p.layers))
 	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i, b := range p.layers {
 		group.Go(func() (err error) {
-			layers[i], err = s.layer(gctx, b, left, saw)
+			layers[i], err = s.layer(gctx, b, left, func(n int64) { tell(i, n, false) })
+			if err == nil {
+				tell(i, 0, true)
+			}
 			return err
 		})
 	}

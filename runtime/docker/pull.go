@@ -15,7 +15,7 @@ const downloading = 0.8
 type pulledLayer struct {
 	done, total int64
 	part        float64
-	ready       bool
+	here, ready bool
 }
 
 // layersTold returns what takes an Engine's words about layers of a pull, and tells how far all together are. What
@@ -25,6 +25,7 @@ func layersTold(tell func(runtime.ImageProgress)) func(layer, status string, don
 		return nil
 	}
 	layers := map[string]*pulledLayer{}
+	var order []string // as they became known, which is from the lowest on
 	return func(id, status string, done, total int64) {
 		l := layers[id]
 		if l == nil {
@@ -33,9 +34,13 @@ func layersTold(tell func(runtime.ImageProgress)) func(layer, status string, don
 		if !l.take(status, done, total) || len(layers) >= maxPulled && layers[id] == nil {
 			return
 		}
-		layers[id] = l
+		if layers[id] == nil {
+			layers[id], order = l, append(order, id)
+		}
 		p := runtime.ImageProgress{Layers: len(layers)}
-		for _, l := range layers {
+		for _, id := range order {
+			l := layers[id]
+			p.Each = append(p.Each, runtime.LayerProgress{ID: id, Done: l.done, Total: l.total, Here: l.here, Ready: l.ready})
 			p.Done, p.Total, p.Part = p.Done+l.done, p.Total+l.total, p.Part+l.part/float64(len(layers))
 			if l.ready {
 				p.Ready++
@@ -59,11 +64,11 @@ func (l *pulledLayer) take(status string, done, total int64) bool {
 	case "Downloading":
 		l.done, l.total, l.part = done, total, downloading*part
 	case "Verifying Checksum", "Download complete":
-		l.done, l.part = l.total, downloading
+		l.done, l.part, l.here = l.total, downloading, true
 	case "Extracting": // its figures are of the same bytes
-		l.done, l.part = l.total, downloading+(1-downloading)*part
+		l.done, l.part, l.here = l.total, downloading+(1-downloading)*part, true
 	case "Pull complete", "Already exists":
-		l.done, l.part, l.ready = l.total, 1, true
+		l.done, l.part, l.here, l.ready = l.total, 1, true, true
 	default:
 		return false
 	}

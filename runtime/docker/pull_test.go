@@ -5,6 +5,7 @@ package docker
 
 import (
 	"math"
+	"reflect"
 	"strconv"
 	"testing"
 
@@ -34,9 +35,24 @@ func TestProgressOfAPull(t *testing.T) {
 		if math.Abs(got.Part-s.want.Part) > 1e-9 {
 			t.Errorf("after %s of %s the part is %v, want %v", s.status, s.id, got.Part, s.want.Part)
 		}
-		got.Part = s.want.Part
-		if got != s.want {
+		each, sum := got.Each, got
+		sum.Part, sum.Each = s.want.Part, nil
+		if !reflect.DeepEqual(sum, s.want) {
 			t.Errorf("after %s of %s it is %+v, want %+v", s.status, s.id, got, s.want)
+		}
+		var done, total int64
+		ready := 0
+		for _, l := range each {
+			done, total = done+l.Done, total+l.Total
+			if l.Ready {
+				ready++
+			}
+		}
+		if len(each) != got.Layers || done != got.Done || total != got.Total || ready != got.Ready || len(each) > 0 && each[0].ID != "a" {
+			t.Errorf("after %s of %s its layers are %+v", s.status, s.id, each)
+		}
+		if s.status == "Extracting" && (!each[0].Here || each[0].Ready) {
+			t.Errorf("what is unpacked is %+v", each[0])
 		}
 	}
 	if text := got.String(); text != "0.0 of 0.0 MB, 2 of 2 layers" {

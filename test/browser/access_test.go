@@ -17,14 +17,37 @@ import (
 const axe = "../../console/ui/node_modules/axe-core/axe.min.js"
 
 // TestTheConsoleIsForEverybody looks at each page in both themes, empty and with something in it.
+// axeScript is that, or "" where it is not there.
+func axeScript(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(axe)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(script)
+}
+
+// checks has axe-core, where it is there, look at what the page is in both themes, and calls then in each. What is in frames is not the
+// page's.
+func (p *person) checks(name string, then func(theme string)) {
+	p.t.Helper()
+	script := axeScript(p.t)
+	for _, theme := range []string{"light", "dark"} {
+		await[bool](p.t, p.tab, "(document.documentElement.dataset.theme = %q) !== ''", theme)
+		if script != "" {
+			await[bool](p.t, p.tab, "(() => { %s; return true })()", script)
+			for _, v := range await[[]string](p.t, p.tab, `axe.run(document, {iframes: false, resultTypes: ["violations"]}).then(r => r.violations.map(v => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`) {
+				p.t.Errorf("%s, %s: %s", name, theme, v)
+			}
+		}
+		then(theme)
+	}
+}
+
 func TestTheConsoleIsForEverybody(t *testing.T) {
 	p := needBrowser(t)
-	script, err := os.ReadFile(axe)
-	if errors.Is(err, fs.ErrNotExist) {
+	if axeScript(t) == "" {
 		t.Skip("the package axe-core is not there: make console fetches it")
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 	s := serve(t, "")
 	one := visit(t, p, s.url+"/console/")
@@ -32,14 +55,7 @@ func TestTheConsoleIsForEverybody(t *testing.T) {
 	gallery := newGallery(t)
 	look := func(name string) {
 		t.Helper()
-		for _, theme := range []string{"light", "dark"} {
-			await[bool](t, one.tab, "(document.documentElement.dataset.theme = %q) !== ''", theme)
-			await[bool](t, one.tab, "(() => { %s; return true })()", string(script))
-			for _, v := range await[[]string](t, one.tab, `axe.run(document, {iframes: false, resultTypes: ["violations"]}).then(r => r.violations.map(v => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`) {
-				t.Errorf("%s, %s: %s", name, theme, v)
-			}
-			gallery.add(t, one.tab, name, theme)
-		}
+		one.checks(name, func(theme string) { gallery.add(t, one.tab, name, theme) })
 		one.fits(name)
 	}
 	look("signing in")

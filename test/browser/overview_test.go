@@ -5,8 +5,6 @@ package browser_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,27 +22,11 @@ func TestWhatTheServerIsAtAndHowItIsSet(t *testing.T) {
 	main := func(who *person) string {
 		return await[string](who.t, who.tab, "document.querySelector('main').innerText")
 	}
-	var axeScript string
-	if b, err := os.ReadFile(axe); err == nil {
-		axeScript = string(b)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
 	// look has axe-core look at what the page is for a moment, where it is there, in both themes; pages as they are at first are
 	// among consolePages.
 	look := func(name string) {
 		one.t.Helper()
-		for _, theme := range []string{"light", "dark"} {
-			await[bool](one.t, one.tab, "(document.documentElement.dataset.theme = %q) !== ''", theme)
-			one.picture(name + "-" + theme)
-			if axeScript == "" {
-				continue
-			}
-			await[bool](one.t, one.tab, "(() => { %s; return true })()", axeScript)
-			for _, v := range await[[]string](one.t, one.tab, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.map(v => v.id + " (" + v.impact + "): " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + " " + n.failureSummary).join(" | ")))`) {
-				one.t.Errorf("%s, %s: %s", name, theme, v)
-			}
-		}
+		one.checks(name, func(theme string) { one.picture(name + "-" + theme) })
 	}
 
 	t.Run("TheOverviewIsEmptyAtFirst", func(t *testing.T) {

@@ -110,6 +110,9 @@ func ImageOf(s image.Status) v1.Image {
 	switch s.State {
 	case image.Building:
 		out.Phase, out.Text, out.Progress = s.Stage, s.Text, new(s.Progress)
+		for _, l := range s.Layers {
+			out.Pulling = append(out.Pulling, v1.PulledLayer{Digest: l.Digest, DoneBytes: l.Done, SizeBytes: l.Size, Status: string(l.State)})
+		}
 	default:
 		if s.Err != nil {
 			out.Phase, out.Output = s.Stage, s.Output

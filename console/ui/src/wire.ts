@@ -1179,6 +1179,7 @@ export interface Image {
   output?: string[];
   phase?: string;
   progress?: null | number;
+  pulling?: PulledLayer[];
   sandboxes?: null | number;
   size_bytes: number;
   start?: string[];
@@ -1240,6 +1241,7 @@ export interface ImageDetails {
   output?: string[];
   phase?: string;
   progress?: null | number;
+  pulling?: PulledLayer[];
   sandboxes?: null | number;
   size_bytes: number;
   start?: string[];
@@ -1693,6 +1695,13 @@ export interface PrunedBuild {
 
 export interface PullImage {
   reference: string;
+}
+
+export interface PulledLayer {
+  digest: string;
+  done_bytes: number;
+  size_bytes: number;
+  status: string;
 }
 
 export interface PushImage {

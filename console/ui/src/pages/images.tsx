@@ -12,15 +12,15 @@ import { Lose, quote, Same, useList } from "../parts/list";
 import { go, query } from "../router";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX, Signal } from "../vendor/core";
-import type { Image, ImageDetails, ImageList } from "../wire";
+import type { Image, ImageDetails, ImageList, PulledLayer } from "../wire";
 
 const build = (name: string, anew: boolean): Promise<unknown> => call("/images/" + seg(name) + "/build?wait_seconds=0", { method: "POST", body: anew ? { rebuild: true } : {} });
 
 // pulled reports whether an image is of a registry: names of the catalogue are none of a registry.
-const pulled = (i: Image): boolean => /[/:]/.test(i.name);
+const pulled = (i: { name: string }): boolean => /[/:]/.test(i.name);
 
 export function Images(): JSX.Element {
-  const list = useList<ImageList>("/images", 2000), failed = useSignal<unknown>(null), pulling = useSignal(false), bringing = useSignal(false), brought = useSignal(""), gone = useSignal<Image | null>(null);
+  const list = useList<ImageList>("/images", 1000), failed = useSignal<unknown>(null), pulling = useSignal(false), bringing = useSignal(false), brought = useSignal(""), gone = useSignal<Image | null>(null);
   useEffect(() => { document.title = "Images · sandpit"; }, []);
   const admin = may("admin"), server = may("server:admin"), all = list.all.value?.items ?? null, open = query.value.get("image");
   const show = (name: string | null): void => go("/images" + (name === null ? "" : "?image=" + seg(name)), true);
@@ -54,8 +54,8 @@ export function Images(): JSX.Element {
           </tr>
         ))}</tbody>
       </table></div>}
-      {open && <One key={open} name={open} building={all?.find((i) => i.name === open)?.status === "building"} />}
-      <Pull open={pulling} done={(i) => { show(i.name); void list.read(); }} />
+      {open && <One key={open} name={open} now={all?.find((i) => i.name === open)} />}
+      <Pull open={pulling} done={(i) => { void list.read().then(() => show(i.name)); }} />
       <Lose of={gone} failed={failed} title={(i) => "Delete " + oneLine(i.name)} do={async (i) => { await call("/images/" + seg(i.name), { method: "DELETE" }); if (open === i.name) show(null); await list.read(); }}>{(i) => (
         <p>Its files go from this machine, {bytes(i.size_bytes)}.{i.sandboxes ? " " + i.sandboxes + (i.sandboxes === 1 ? " sandbox is" : " sandboxes are") + " made of it: refused while sandboxes use it." : ""} {i.config ? "It has to be pulled again to be used." : "It can be imported again."}</p>
       )}</Lose>
@@ -80,13 +80,32 @@ function Pull(p: { open: Signal<boolean>; done: (i: Image) => void }): JSX.Eleme
   );
 }
 
-function One(p: { name: string; building: boolean }): JSX.Element {
-  const one = useList<ImageDetails>("/images/" + seg(p.name), 5000), d = one.all.value;
+// Layers shows how far each layer of an image is that is pulled.
+function Layers(p: { of: PulledLayer[] }): JSX.Element {
+  return (
+    <section aria-label="Layers">
+      <h2>Layers</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="List of layers"><table class="list">
+        <thead><tr><th>Layer</th><th>State</th><th>Here</th><th>Size</th><th><span class="hidden">Progress</span></th></tr></thead>
+        <tbody>{p.of.map((l, n) => (
+          <tr key={l.digest}><td><code title={l.digest}>{oneLine(l.digest.slice(0, 19))}</code></td><td class={l.status === "ready" ? "good" : ""}>{l.status}</td><td>{bytes(l.done_bytes)}</td><td>{l.size_bytes > 0 ? bytes(l.size_bytes) : "–"}</td>
+            <td><progress max={l.size_bytes || 1} value={l.done_bytes} aria-label={"Layer " + (n + 1)} /></td></tr>
+        ))}</tbody>
+      </table></div>
+    </section>
+  );
+}
+
+function One(p: { name: string; now: Image | undefined }): JSX.Element {
+  const building = p.now?.status === "building", layers = p.now?.pulling ?? [];
+  // Of what is pulled there is no more to read before it is here.
+  const one = useList<ImageDetails>(building && pulled(p) ? null : "/images/" + seg(p.name), 5000), d = one.all.value;
   return (
     <section aria-label="The image">
       <h2>{oneLine(p.name)}</h2>
       <Trouble error={one.failed.value} />
-      {may("admin") && (p.building || d?.status === "failed") && <Log key={String(p.building)} name={p.name} />}
+      {layers.length > 0 && <Layers of={layers} />}
+      {may("admin") && !pulled(p) && (building || d?.status === "failed") && <Log key={String(building)} name={p.name} />}
       {d && <>
         <div class="columns">
           <section aria-label="What is inside">
@@ -137,7 +156,7 @@ function Log(p: { name: string }): JSX.Element {
           text.value = all.slice(-keptLog);
         }
       } catch (e) {
-        // Of an image that is pulled there is no log; a server that restarts ends its builds.
+        // A server that restarts ends its builds.
         if (!stop.signal.aborted && !(e instanceof Failure && e.status === 404)) failed.value = e instanceof Failure ? e : null;
       }
     };

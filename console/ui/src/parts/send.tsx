@@ -37,7 +37,7 @@ export function Send(p: { label: string; accept?: string; kind: string; method?:
     <div class={"drop" + (over.value ? " over" : "")} onDragOver={(e) => { e.preventDefault(); over.value = true; }} onDragLeave={() => { over.value = false; }}
       onDrop={(e) => { e.preventDefault(); over.value = false; const f = e.dataTransfer?.files[0]; if (f) send(f); }}>
       <input ref={input} type="file" hidden accept={p.accept} onChange={(e) => { const f = e.currentTarget.files?.[0]; if (f) send(f); e.currentTarget.value = ""; }} />
-      {name.value ? <span>{oneLine(name.value)} <progress max={size.value || 1} value={sent.value} aria-label={"Upload of " + oneLine(name.value)} /> {bytes(sent.value)} of {bytes(size.value)} <button type="button" onClick={() => request.current?.abort()}>Cancel</button></span>
+      {name.value ? <span>{oneLine(name.value)} <progress max={size.value || 1} value={sent.value} aria-label={"Upload of " + oneLine(name.value)} /> {sent.value < size.value || size.value === 0 ? bytes(sent.value) + " of " + bytes(size.value) : bytes(size.value) + " are sent; the server reads the last of it"} <button type="button" onClick={() => request.current?.abort()}>Cancel</button></span>
         : <><button type="button" onClick={() => input.current?.click()}>{p.label}</button> <span class="faint small">or drop it here</span></>}
       <Trouble error={failed.value} />
     </div>
