@@ -145,6 +145,7 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("getVolume", "GET /volumes/{id}", "", http.StatusOK, a.getVolume),
 		httpapi.Op("getVolumeByName", "GET /volumes/by-name/{id}", "", http.StatusOK, a.getVolume),
 		httpapi.Bounded("deleteVolume", "DELETE /volumes/{id}", "", http.StatusOK, a.deleteVolume),
+		httpapi.Op("getSandboxMetrics", "GET /sandbox/{id}/telemetry/metrics", "", http.StatusOK, a.sandboxMetrics),
 		httpapi.Op("getConfig", "GET /config", "", http.StatusOK, a.config),
 	}
 }

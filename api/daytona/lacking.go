@@ -31,6 +31,6 @@ func lackingOperations() []lacking.Operation {
 		{Pattern: "GET /sandbox/ssh-access/validate", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET,POST /warm-pools", Why: pools, Remedy: usePools},
 		{Pattern: "PATCH,DELETE /warm-pools/{pool}", Why: pools, Remedy: usePools},
-		{Pattern: "GET /sandbox/{id}/telemetry/{kind}", Why: "figures over time are not served to these clients yet", Remedy: "read GET /v1/sandboxes/ID/stats"},
+		{Pattern: "GET /sandbox/{id}/telemetry/{kind}", Why: "logs and traces of sandboxes are not collected for these clients", Remedy: "read the output of commands, or GET /v1/sandboxes/ID/activity"},
 	}
 }

@@ -17,6 +17,23 @@ type Metrics struct {
 	Timestamp  time.Time `json:"timestamp"`
 }
 
+// MetricSeries is what a sandbox used over time.
+type MetricSeries struct {
+	Series []Series `json:"series"`
+}
+
+// Series is one figure over time.
+type Series struct {
+	Name   string  `json:"metricName"`
+	Points []Point `json:"dataPoints"`
+}
+
+// Point is one figure at one time.
+type Point struct {
+	Timestamp time.Time `json:"timestamp"`
+	Value     float64   `json:"value"`
+}
+
 // Ports are those on which programs listen.
 type Ports struct {
 	Ports []int `json:"ports"`

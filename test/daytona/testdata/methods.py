@@ -142,7 +142,7 @@ async def sandboxes(d, s):
     await value(s.refresh_data())
     for do in s.get_user_home_dir, s.get_user_root_dir, s.get_work_dir, s.get_metrics_latest:
         await value(do())
-    await tried(lambda: s.get_metrics(datetime.datetime.now() - datetime.timedelta(hours=1), datetime.datetime.now()))
+    await value(s.get_metrics(datetime.datetime.now() - datetime.timedelta(hours=1), datetime.datetime.now()))
     await value(s.get_preview_link(3000))
     signed = await value(s.create_signed_preview_url(3000, 60))
     await value(s.expire_signed_preview_url(3000, signed.token))

@@ -63,6 +63,9 @@ await s.updateSecrets({ KEY: "key" });
 check("secrets", [secret.name, (await s.process.executeCommand("echo $KEY")).result, (await d.secret.list()).items.map((x) => x.name)], ["key", secret.placeholder + "\n", ["key"]]);
 await d.secret.delete(secret.id);
 await rejects("secrets: deleted", "DaytonaNotFoundError", () => d.secret.get(secret.id));
+const samples = await s.getMetrics();
+check("metrics", [samples.length > 0, samples.every((m) => m.cpuCount === 1 && m.memTotal === 2 ** 30), samples.at(-1).memUsed > 0], [true, true, true]);
+check("metrics: of another day", await s.getMetrics(new Date("2000-01-01"), new Date("2000-01-02")), []);
 check("list", await (async () => {
   const all = [];
   for await (const x of d.list({ labels: { team: "a" } })) all.push(x.id);

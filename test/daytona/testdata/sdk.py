@@ -1,5 +1,6 @@
 # What Python's SDK does, and what comes of it.
 import asyncio
+import datetime
 import os
 import sys
 import time
@@ -260,6 +261,12 @@ check("preview: expired", status(signed.url), 401)
 
 # What there is not.
 raises("snapshots", e.DaytonaUnprocessableEntityError, lambda: d.snapshot.list())
+samples = s.get_metrics()
+check("metrics: some, of its sizes", bool(samples) and {(m.cpu_count, m.mem_total, m.disk_total) for m in samples}, {(s.cpu, s.memory << 30, s.disk << 30)})
+check("metrics: it used memory and a disk", samples[-1].mem_used > 0 and samples[-1].disk_used > 0, True)
+check("metrics: in order", [m.timestamp for m in samples], sorted(m.timestamp for m in samples))
+check("metrics: of another day", s.get_metrics(datetime.datetime(2000, 1, 1), datetime.datetime(2000, 1, 2)), [])
+raises("metrics: an end before the start", e.DaytonaBadRequestError, lambda: s.get_metrics(datetime.datetime(2000, 1, 2), datetime.datetime(2000, 1, 1)), "to:")
 raises("SSH", e.DaytonaUnprocessableEntityError, lambda: s.create_ssh_access(10))
 raises("a desktop", e.DaytonaServiceUnavailableError, lambda: s.computer_use.start())
 raises("language servers", e.DaytonaUnprocessableEntityError, lambda: s.create_lsp_server("python", "/x").start())
