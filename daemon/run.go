@@ -292,7 +292,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	checks := newDoctor(cfg, eng, keys.Store(), drivers)
 	down.Add(func() { closeDoctor(checks, log) })
-	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Logger: log})
+	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Network: eng.Carried, Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
 		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,

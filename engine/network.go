@@ -39,6 +39,23 @@ func hasty(p sandbox.NetworkPolicy) map[string]string {
 	return map[string]string{"PIP_RETRIES": "1", "npm_config_fetch_retries": "1", "npm_config_fetch_retry_mintimeout": "100"}
 }
 
+// Carried returns how many bytes a sandbox that is up got from other hosts, and sent to them, since it came up or this
+// server found it. It reports false for one that is not up, or whose runtime gives it no network.
+func (e *Engine) Carried(id sandbox.ID) (in, out int64, ok bool) {
+	e.mu.Lock()
+	b := e.entries[id]
+	e.mu.Unlock()
+	if b == nil {
+		return 0, 0, false
+	}
+	l := b.standing()
+	if l == nil {
+		return 0, 0, false
+	}
+	c, ok := l.gate.Carried()
+	return c.In, c.Out, ok
+}
+
 // Most is the most that a sandbox of this server may ask for.
 func (e *Engine) Most() sandbox.Limits { return e.settings.Load().Most }
 

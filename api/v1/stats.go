@@ -49,6 +49,11 @@ type StatsSample struct {
 	MemoryPeakBytes *int64    `json:"memory_peak_bytes" jsonschema:"since the start; null in the history"`
 	DiskBytes       *int64    `json:"disk_bytes" jsonschema:"what it wrote, without the image and volumes"`
 	Tasks           *int64    `json:"tasks" jsonschema:"processes and threads"`
+
+	NetworkInRate   *float64 `json:"network_in_bytes_per_second" jsonschema:"got from other hosts, since the sample before: what TCP and UDP carry, without their headers; null in the first sample, and where the runtime has no network"`
+	NetworkOutRate  *float64 `json:"network_out_bytes_per_second" jsonschema:"sent to other hosts; likewise"`
+	NetworkInBytes  *int64   `json:"network_in_bytes" jsonschema:"got since the start, or that of the server; null in the history"`
+	NetworkOutBytes *int64   `json:"network_out_bytes" jsonschema:"sent; likewise"`
 }
 
 // StatsList is what sandboxes that are up use, each and together.
@@ -66,6 +71,9 @@ type StatsTotal struct {
 	MemoryBytes *int64   `json:"memory_bytes"`
 	DiskBytes   *int64   `json:"disk_bytes"`
 	Tasks       *int64   `json:"tasks"`
+
+	NetworkInRate  *float64 `json:"network_in_bytes_per_second"`
+	NetworkOutRate *float64 `json:"network_out_bytes_per_second"`
 }
 
 // HostStats is what the host uses.

@@ -83,7 +83,8 @@ type Gate struct {
 	journal *egress.Journal
 	since   time.Time
 
-	bound boundSecrets
+	bound   boundSecrets
+	carried egress.Counter
 }
 
 // waitingNews is how many refusals wait to be recorded as events; the journal has those that find no room, too.
@@ -145,7 +146,7 @@ func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (bind bool, er
 	o.logMu.Unlock()
 	project := o.Record().Project
 	share := g.shares.Open(project)
-	gate := egress.NewGate(egress.Options{Share: share, Refused: func() { g.core.Metrics.Refused(project) }, Policy: rules, Journal: journal, Resolver: g.o.Resolver, Dial: g.o.Dial, Quota: g.o.Quota, Roots: g.o.Roots})
+	gate := egress.NewGate(egress.Options{Share: share, Refused: func() { g.core.Metrics.Refused(project) }, Policy: rules, Journal: journal, Resolver: g.o.Resolver, Dial: g.o.Dial, Quota: g.o.Quota, Roots: g.o.Roots, Counter: &o.carried})
 	gctx, end := context.WithCancel(g.n.Context())
 	done := make(chan struct{})
 	o.gate, o.end, o.done = gate, end, done
@@ -162,6 +163,14 @@ func (o *Gate) open(ctx context.Context, p sandbox.NetworkPolicy) (bind bool, er
 		recorder.Wait()
 	})
 	return true, nil
+}
+
+// Carried returns what the network carried since the gate was made, or false where the runtime gives sandboxes none.
+func (o *Gate) Carried() (egress.Carried, bool) {
+	if _, ok := o.Instance.(runtime.Networker); !ok {
+		return egress.Carried{}, false
+	}
+	return o.carried.Carried(), true
 }
 
 // Close ends the network, and waits until nothing of it is left.

@@ -31,6 +31,8 @@ var perProject = []struct {
 	{projectDesc("cpus", "Processors that its sandboxes use."), func(s Sum) float64 { return s.CPUs }},
 	{projectDesc("memory_bytes", "Memory that they use."), func(s Sum) float64 { return float64(s.MemoryBytes) }},
 	{projectDesc("disk_bytes", "What those that are up wrote to their disks."), func(s Sum) float64 { return float64(s.DiskBytes) }},
+	{projectDesc("network_in_bytes_per_second", "What they got from other hosts, over the last minute."), func(s Sum) float64 { return s.Network.InRate }},
+	{projectDesc("network_out_bytes_per_second", "What they sent to other hosts, over the last minute."), func(s Sum) float64 { return s.Network.OutRate }},
 	{projectDesc("tasks", "Processes and threads in them."), func(s Sum) float64 { return float64(s.Tasks) }},
 }
 

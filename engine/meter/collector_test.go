@@ -45,7 +45,7 @@ func TestPrometheusIsToldOfFewProjects(t *testing.T) {
 	s := New(nil, nil, Options{})
 	s.sums = make(map[string]Sum)
 	for n := range 10_000 {
-		sum := nothing(time.Now()).with(Sample{CPUs: 0.5, MemoryBytes: 1, DiskBytes: -1, Tasks: 1})
+		sum := nothing(time.Now()).with(Sample{CPUs: 0.5, MemoryBytes: 1, DiskBytes: -1, Tasks: 1, Network: noNetwork})
 		sum.Sandboxes = n
 		s.sums[fmt.Sprintf("project-%05d", n)] = sum
 	}

@@ -82,7 +82,7 @@ func (m *machine) read(now time.Time, minute bool) (*Host, error) {
 // sample returns a sample whose rate is over the time since the one before. Of the first there is none: since the host
 // came up would say nothing of now.
 func (m *machine) sample(now time.Time, u HostUse, before Sample, cpu time.Duration) Sample {
-	s := Sample{At: now, CPUs: -1, MemoryBytes: u.MemoryBytes, MemoryPeak: -1, DiskBytes: u.DiskBytes, Tasks: u.Tasks}
+	s := Sample{At: now, CPUs: -1, MemoryBytes: u.MemoryBytes, MemoryPeak: -1, DiskBytes: u.DiskBytes, Tasks: u.Tasks, Network: noNetwork}
 	if d := now.Sub(before.At); !before.At.IsZero() && d > 0 && cpu >= 0 && u.CPU >= cpu {
 		s.CPUs = (u.CPU - cpu).Seconds() / d.Seconds()
 	}

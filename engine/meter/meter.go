@@ -24,9 +24,12 @@ import (
 // Options of a [Service].
 type Options struct {
 	// Host tells what the whole host uses; nil: nobody does.
-	Host   func() (HostUse, error)
-	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: none
+	Host func() (HostUse, error)
+	// Network tells how many bytes a sandbox that is up got from other hosts, and sent to them; false: that is not
+	// counted. It asks nothing of the sandbox. nil: nobody does.
+	Network func(sandbox.ID) (in, out int64, ok bool)
+	Now     func() time.Time // nil: time.Now
+	Logger  *slog.Logger     // nil: none
 }
 
 // Service reads and keeps the figures. It is safe for concurrent use.
@@ -35,6 +38,7 @@ type Service struct {
 	drivers map[string]runtime.Driver
 	now     func() time.Time
 	log     *slog.Logger
+	network func(sandbox.ID) (in, out int64, ok bool)
 
 	mu    sync.Mutex
 	known map[sandbox.ID]*known // of sandboxes that are up
@@ -56,7 +60,7 @@ func New(s store.Store, drivers map[string]runtime.Driver, o Options) *Service {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		store: s, drivers: drivers, now: o.Now, log: o.Logger, known: make(map[sandbox.ID]*known),
+		store: s, drivers: drivers, now: o.Now, log: o.Logger, network: o.Network, known: make(map[sandbox.ID]*known),
 		machine: machine{use: o.Host}, followers: followers{of: make(map[string]*look)},
 	}
 }
@@ -188,11 +192,20 @@ func (s *Service) read(ctx context.Context, box *sandbox.Sandbox, minute bool) (
 			}
 			return nil, err
 		}
-		k.last = sampleOf(now, u, rate(k.last, u, box.StartedAt, now))
+		n := noNetwork
+		if s.network != nil {
+			if in, out, ok := s.network(box.ID); ok {
+				n = carried(k.last, in, out, now)
+			}
+		}
+		k.last = sampleOf(now, u, rate(k.last, u, box.StartedAt, now), n)
 	}
 	if minute {
 		one := k.last
 		one.CPUs = rate(k.minute, runtime.Use{CPU: one.CPU}, box.StartedAt, now)
+		if n := one.Network; n.In >= 0 {
+			one.Network = carried(k.minute, n.In, n.Out, now)
+		}
 		k.minute = one
 		k.hour.add(one)
 	}

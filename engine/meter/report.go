@@ -28,7 +28,7 @@ type Sum struct {
 }
 
 func nothing(at time.Time) Sum {
-	return Sum{Sample: Sample{At: at, CPUs: -1, MemoryBytes: -1, MemoryPeak: -1, DiskBytes: -1, Tasks: -1}}
+	return Sum{Sample: Sample{At: at, CPUs: -1, MemoryBytes: -1, MemoryPeak: -1, DiskBytes: -1, Tasks: -1, Network: noNetwork}}
 }
 
 // with returns the sum with one sandbox more.
@@ -41,6 +41,14 @@ func (s Sum) with(one Sample) Sum {
 func (s Sample) plus(one Sample) Sample {
 	if one.CPUs >= 0 {
 		s.CPUs = max(s.CPUs, 0) + one.CPUs
+	}
+	for _, f := range []struct {
+		sum *float64
+		n   float64
+	}{{&s.Network.InRate, one.Network.InRate}, {&s.Network.OutRate, one.Network.OutRate}} {
+		if f.n >= 0 {
+			*f.sum = max(*f.sum, 0) + f.n
+		}
 	}
 	for _, f := range []struct {
 		sum *int64

@@ -20,6 +20,8 @@ type ring struct {
 	mem  [minutes]uint32 // KiB, one more than it is; zero: not counted
 	disk [minutes]uint32 // likewise
 	task [minutes]uint32 // one more than there are; zero: not counted
+	in   [minutes]uint32 // bytes a second, one more than there were; zero: not counted
+	out  [minutes]uint32 // likewise
 	next uint8
 }
 
@@ -30,10 +32,32 @@ type Sample struct {
 	// Negative where the host does not count them.
 	MemoryBytes, MemoryPeak, DiskBytes, Tasks int64
 	CPU                                       time.Duration // since it came up; in the latest alone
+
+	Network Network
 }
 
-func sampleOf(at time.Time, u runtime.Use, cpus float64) Sample {
-	return Sample{At: at, CPUs: cpus, MemoryBytes: u.MemoryBytes, MemoryPeak: u.MemoryPeak, DiskBytes: u.DiskBytes, Tasks: u.Tasks, CPU: u.CPU}
+// Network is what a sandbox got from other hosts, and sent to them, in bytes. What is not counted is negative.
+type Network struct {
+	InRate, OutRate float64 // in a second, over the time since the sample before
+	In, Out         int64   // since it came up, or its server did; in the latest alone
+}
+
+// noNetwork is that nothing is counted.
+var noNetwork = Network{-1, -1, -1, -1}
+
+// carried returns the figures of a sandbox that got and sent so much by now, as the sample before has it of then.
+func carried(before Sample, in, out int64, now time.Time) Network {
+	n := Network{InRate: -1, OutRate: -1, In: in, Out: out}
+	d, was := now.Sub(before.At).Seconds(), before.Network
+	if before.At.IsZero() || d <= 0 || was.In < 0 || in < was.In || out < was.Out {
+		return n
+	}
+	n.InRate, n.OutRate = float64(in-was.In)/d, float64(out-was.Out)/d
+	return n
+}
+
+func sampleOf(at time.Time, u runtime.Use, cpus float64, n Network) Sample {
+	return Sample{Network: n, At: at, CPUs: cpus, MemoryBytes: u.MemoryBytes, MemoryPeak: u.MemoryPeak, DiskBytes: u.DiskBytes, Tasks: u.Tasks, CPU: u.CPU}
 }
 
 func (r *ring) add(s Sample) {
@@ -41,6 +65,7 @@ func (r *ring) add(s Sample) {
 	r.at[n] = uint32(s.At.Unix() / 60)
 	r.cpu[n] = packed(int64(math.Round(s.CPUs * 1000)))
 	r.mem[n], r.disk[n], r.task[n] = packed(s.MemoryBytes>>10), packed(s.DiskBytes>>10), packed(s.Tasks)
+	r.in[n], r.out[n] = packed(int64(math.Round(s.Network.InRate))), packed(int64(math.Round(s.Network.OutRate)))
 	r.next = (n + 1) % minutes
 }
 
@@ -55,7 +80,10 @@ func (r *ring) since(now time.Time) (all []Sample) {
 		if r.at[n] == 0 || now.Sub(at) > time.Hour {
 			continue
 		}
-		s := Sample{At: at, CPUs: -1, MemoryBytes: -1, MemoryPeak: -1, DiskBytes: -1, Tasks: int64(r.task[n]) - 1}
+		s := Sample{At: at, CPUs: -1, MemoryBytes: -1, MemoryPeak: -1, DiskBytes: -1, Tasks: int64(r.task[n]) - 1, Network: noNetwork}
+		if r.in[n] > 0 && r.out[n] > 0 {
+			s.Network.InRate, s.Network.OutRate = float64(r.in[n]-1), float64(r.out[n]-1)
+		}
 		if r.cpu[n] > 0 {
 			s.CPUs = float64(r.cpu[n]-1) / 1000
 		}

@@ -36,6 +36,7 @@ type Options struct {
 	// Refused is called for each connection, and each question for a name, that is not let through; nil: nobody counts
 	// them. It must not wait.
 	Refused func()
+	Counter *Counter // of what is carried; nil: one of its own
 	// Hold is how long what may be the beginning of a secret's value is kept back from the
 	// sandbox while its host says nothing more; zero: 50 ms.
 	Hold time.Duration
@@ -84,6 +85,9 @@ const (
 func NewGate(o Options) *Gate {
 	if o.Resolver == nil {
 		o.Resolver = &net.Resolver{PreferGo: true}
+	}
+	if o.Counter == nil {
+		o.Counter = new(Counter)
 	}
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{KeepAlive: keepAliveFor}).DialContext
@@ -299,6 +303,7 @@ type flow struct {
 
 	secure  atomic.Bool             // it is TLS, for the host that was said
 	carries atomic.Pointer[binding] // what its requests carry; nil: nothing
+	in, out atomic.Int64            // bytes that were passed on as they are, of TCP
 	ended   atomic.Bool             // it was cut; close may have known only one side then
 	close   func()
 	once    sync.Once

@@ -74,6 +74,18 @@ func (u *upstream) Close() error {
 	return u.Conn.Close()
 }
 
+func (u *upstream) Read(b []byte) (int, error) {
+	n, err := u.Conn.Read(b)
+	u.i.g.o.Counter.in.Add(int64(n))
+	return n, err
+}
+
+func (u *upstream) Write(b []byte) (int, error) {
+	n, err := u.Conn.Write(b)
+	u.i.g.o.Counter.out.Add(int64(n))
+	return n, err
+}
+
 // inject is the life of a connection whose first bytes began TLS with a bound host. remote is
 // connected to where it was meant to go, and nothing was said there.
 func (g *Gate) inject(ctx context.Context, c, remote runtime.Conn, first []byte, f *flow, b *binding) {

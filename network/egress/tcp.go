@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/fault"
@@ -83,7 +84,9 @@ func (g *Gate) connection(ctx context.Context, c runtime.Conn, decided func()) {
 		reset(c)
 		return
 	}
+	g.o.Counter.begin(remote)
 	g.join(ctx, c, remote, first, f)
+	g.o.Counter.end(remote, f.in.Load(), f.out.Load())
 	g.met(f) // it never spoke
 }
 
@@ -185,9 +188,10 @@ func (g *Gate) listen(ctx context.Context, c runtime.Conn) (first []byte, what s
 
 // join carries the bytes of both sides until both have ended, or one failed. first was
 // read already.
-func (g *Gate) join(ctx context.Context, c, remote runtime.Conn, first []byte, f *flow) {
-	pass := func(to, from runtime.Conn) (n int64) {
+func (g *Gate) join(ctx context.Context, c runtime.Conn, remote *net.TCPConn, first []byte, f *flow) {
+	pass := func(to, from runtime.Conn, sum *atomic.Int64) (n int64) {
 		n, err := io.Copy(to, from)
+		sum.Add(n)
 		if err == nil {
 			_ = to.CloseWrite()
 		} else if !f.told.Load() && !f.taken.Load() { // a reset would take the words away
@@ -198,13 +202,13 @@ func (g *Gate) join(ctx context.Context, c, remote runtime.Conn, first []byte, f
 	}
 	var both sync.WaitGroup
 	said := make(chan int64, 1) // how much by the server
-	both.Go(func() { said <- pass(c, remote) })
+	both.Go(func() { said <- pass(c, remote, &f.in) })
 	first, ok := g.overhear(c, remote, first, f)
 	b := f.carries.Load()
 	switch {
 	case !ok:
 	case b == nil:
-		pass(remote, c)
+		pass(remote, c, &f.out)
 	default:
 		f.taken.Store(true)
 		_ = remote.SetReadDeadline(time.Unix(1, 0))
@@ -215,6 +219,7 @@ func (g *Gate) join(ctx context.Context, c, remote runtime.Conn, first []byte, f
 			reset(remote)
 			break
 		}
+		g.o.Counter.end(remote, 0, 0) // its bytes are counted as they pass
 		g.inject(ctx, c, remote, first, f, b)
 	}
 	both.Wait()
@@ -267,7 +272,9 @@ func (g *Gate) overhear(c, remote runtime.Conn, first []byte, f *flow) ([]byte, 
 		return first, true
 	}
 	if len(first) > 0 {
-		if _, err := remote.Write(first); err != nil {
+		n, err := remote.Write(first)
+		f.out.Add(int64(n))
+		if err != nil {
 			reset(c)
 			reset(remote)
 			return nil, false

@@ -28,7 +28,9 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 	known, full := g.paths[way], g.open[datagrams] >= maxPaths
 	g.mu.Unlock()
 	if known != nil { // it was on its way before the path was
-		_, _ = known.Write(b)
+		if _, err := known.Write(b); err == nil {
+			g.o.Counter.out.Add(int64(len(b)))
+		}
 		return
 	}
 	p := g.state.Load().policy
@@ -74,12 +76,14 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 	g.paths[way] = outside
 	g.mu.Unlock()
 	g.journal.note(f.entry("udp"))
-	_, _ = outside.Write(b)
+	if _, err := outside.Write(b); err == nil {
+		g.o.Counter.out.Add(int64(len(b)))
+	}
 	var last atomic.Int64
 	last.Store(time.Now().UnixNano())
 	var both sync.WaitGroup
-	both.Go(func() { carry(inside, outside, &last); f.cut() })
-	both.Go(func() { carry(outside, inside, &last); f.cut() })
+	both.Go(func() { carry(inside, outside, &last, &g.o.Counter.in); f.cut() })
+	both.Go(func() { carry(outside, inside, &last, &g.o.Counter.out); f.cut() })
 	work.Go(func() {
 		both.Wait()
 		g.mu.Lock()
@@ -93,7 +97,7 @@ func (g *Gate) datagram(ctx context.Context, work *sync.WaitGroup, t runtime.Tra
 }
 
 // carry passes datagrams on until either side is closed or both were quiet for long.
-func carry(to, from net.Conn, last *atomic.Int64) {
+func carry(to, from net.Conn, last, sum *atomic.Int64) {
 	b := make([]byte, maxDatagram)
 	for {
 		_ = from.SetReadDeadline(time.Now().Add(quietPath))
@@ -105,7 +109,10 @@ func carry(to, from net.Conn, last *atomic.Int64) {
 			return
 		}
 		last.Store(time.Now().UnixNano())
-		if _, err := to.Write(b[:n]); err != nil && n <= maxSafeDatagram {
+		switch _, err := to.Write(b[:n]); {
+		case err == nil:
+			sum.Add(int64(n))
+		case n <= maxSafeDatagram:
 			return
 		}
 	}

@@ -39,7 +39,7 @@ func overviewOf(o overview.Overview) v1.Overview {
 	}
 	if u := o.Use; u != nil {
 		sum := sampleOf(u.Sample)
-		out.Use = &v1.OverviewUse{Time: sum.Time, StatsTotal: v1.StatsTotal{Sandboxes: u.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks}}
+		out.Use = &v1.OverviewUse{Time: sum.Time, StatsTotal: v1.StatsTotal{Sandboxes: u.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks, NetworkInRate: sum.NetworkInRate, NetworkOutRate: sum.NetworkOutRate}}
 	}
 	p := o.Operator
 	if p == nil {

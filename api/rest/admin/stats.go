@@ -139,7 +139,7 @@ func reportOf(r meter.Report, hours bool) v1.StatsList {
 		out.Items = append(out.Items, statsOf(one))
 	}
 	sum := sampleOf(r.Sum.Sample)
-	out.Total = v1.StatsTotal{Sandboxes: r.Sum.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks}
+	out.Total = v1.StatsTotal{Sandboxes: r.Sum.Sandboxes, CPUs: sum.CPUs, MemoryBytes: sum.MemoryBytes, DiskBytes: sum.DiskBytes, Tasks: sum.Tasks, NetworkInRate: sum.NetworkInRate, NetworkOutRate: sum.NetworkOutRate}
 	if h := r.Host; h != nil {
 		out.Host = hostOf(h, hours)
 	}
@@ -186,6 +186,10 @@ func sampleOf(s meter.Sample) v1.StatsSample {
 	if s.CPUs >= 0 {
 		out.CPUs = &s.CPUs
 	}
+	if n := s.Network; n.InRate >= 0 && n.OutRate >= 0 {
+		out.NetworkInRate, out.NetworkOutRate = &n.InRate, &n.OutRate
+	}
+	out.NetworkInBytes, out.NetworkOutBytes = counted(s.Network.In), counted(s.Network.Out)
 	return out
 }
 

@@ -1484,6 +1484,8 @@ export interface OverviewUse {
   cpus: null | number;
   disk_bytes: null | number;
   memory_bytes: null | number;
+  network_in_bytes_per_second: null | number;
+  network_out_bytes_per_second: null | number;
   sandboxes: number;
   tasks: null | number;
   time: string;
@@ -2354,6 +2356,10 @@ export interface StatsSample {
   disk_bytes: null | number;
   memory_bytes: null | number;
   memory_peak_bytes: null | number;
+  network_in_bytes: null | number;
+  network_in_bytes_per_second: null | number;
+  network_out_bytes: null | number;
+  network_out_bytes_per_second: null | number;
   tasks: null | number;
   time: string;
 }
@@ -2362,6 +2368,8 @@ export interface StatsTotal {
   cpus: null | number;
   disk_bytes: null | number;
   memory_bytes: null | number;
+  network_in_bytes_per_second: null | number;
+  network_out_bytes_per_second: null | number;
   sandboxes: number;
   tasks: null | number;
 }

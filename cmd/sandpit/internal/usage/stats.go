@@ -111,11 +111,11 @@ func nameOf(s *v1.SandboxStats) string {
 }
 
 // Heads are the heads of [Cells].
-func Heads() []string { return []string{"CPUS", "MEMORY", "DISK", "PROCESSES"} }
+func Heads() []string { return []string{"CPUS", "MEMORY", "DISK", "PROCESSES", "IN", "OUT"} }
 
 // Cells are what a sandbox uses, of what it may, for a table; nil: it is not known.
 func Cells(s *v1.SandboxStats) []string {
-	row := []string{"-", "-", "-", "-"}
+	row := []string{"-", "-", "-", "-", "-", "-"}
 	if s == nil || s.Now == nil {
 		return row
 	}
@@ -127,7 +127,16 @@ func Cells(s *v1.SandboxStats) []string {
 	if n.Tasks != nil {
 		row[3] = fmt.Sprintf("%d of %d", *n.Tasks, s.TaskLimit)
 	}
+	row[4], row[5] = perSecond(n.NetworkInRate), perSecond(n.NetworkOutRate)
 	return row
+}
+
+// perSecond writes how much goes over a network.
+func perSecond(n *float64) string {
+	if n == nil {
+		return "-"
+	}
+	return output.Bytes(int64(*n)) + "/s"
 }
 
 func ofLimit(n *int64, limit int64) string {

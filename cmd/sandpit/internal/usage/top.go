@@ -26,6 +26,7 @@ var orders = map[string]func(*v1.StatsSample) float64{
 	"cpu":       func(s *v1.StatsSample) float64 { return value(s.CPUs) },
 	"memory":    func(s *v1.StatsSample) float64 { return value(s.MemoryBytes) },
 	"disk":      func(s *v1.StatsSample) float64 { return value(s.DiskBytes) },
+	"network":   func(s *v1.StatsSample) float64 { return value(s.NetworkInRate) + value(s.NetworkOutRate) },
 	"processes": func(s *v1.StatsSample) float64 { return value(s.Tasks) },
 }
 
@@ -53,9 +54,9 @@ it is shown once. With the server's own administrator's token the host is shown,
 		},
 	}
 	once := c.Flags().Bool("once", false, "show it once")
-	sort := c.Flags().String("sort", "cpu", "the most first of cpu, memory, disk or processes")
+	sort := c.Flags().String("sort", "cpu", "the most first of cpu, memory, disk, processes or network")
 	all := c.Flags().Bool("all-projects", false, "those of all projects; for the server's own administrator's token")
-	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"cpu", "memory", "disk", "processes"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions([]string{"cpu", "memory", "disk", "processes", "network"}, cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		by, ok := orders[*sort]
 		if !ok {
@@ -151,7 +152,7 @@ func amount(s *v1.StatsSample, by func(*v1.StatsSample) float64) float64 {
 }
 
 func sumCells(t *v1.StatsTotal) []string {
-	row := []string{"-", "-", "-", "-"}
+	row := []string{"-", "-", "-", "-", perSecond(t.NetworkInRate), perSecond(t.NetworkOutRate)}
 	if t.CPUs != nil {
 		row[0] = fmt.Sprintf("%.2f", *t.CPUs)
 	}

@@ -12,12 +12,16 @@ const hour = 3600; // seconds, as far back as the server's samples go
 
 interface Measure { name: string; of: (s: StatsSample) => number | null; text: (n: number) => string; least: number; color: string }
 
-// measures are those that samples have. What went over the network is not counted over time.
+const perSecond = (n: number): string => bytes(n) + "/s";
+
+// measures are those that samples have. One that no sample has is not drawn: the runtime cannot tell.
 const measures: Measure[] = [
   { name: "Processors", of: (s) => s.cpus, text: (n) => n.toFixed(2), least: 0.1, color: "--c4" },
   { name: "Memory", of: (s) => s.memory_bytes, text: bytes, least: 1 << 20, color: "--c5" },
   { name: "Disk", of: (s) => s.disk_bytes, text: bytes, least: 1 << 20, color: "--c6" },
   { name: "Processes and threads", of: (s) => s.tasks, text: (n) => n.toFixed(0), least: 4, color: "--c3" },
+  { name: "Network, in", of: (s) => s.network_in_bytes_per_second, text: perSecond, least: 1 << 10, color: "--c4" },
+  { name: "Network, out", of: (s) => s.network_out_bytes_per_second, text: perSecond, least: 1 << 10, color: "--c5" },
 ];
 
 const seconds = (s: StatsSample): number => Date.parse(s.time) / 1000;
@@ -40,17 +44,18 @@ export function Plots(p: { stats: SandboxStats | null }): JSX.Element | null {
   const all = merged(p.stats, seen.current);
   if (all.length === 1) return <p class="faint" role="status">Plots are here once there are two samples.</p>;
   if (all.length === 0) return p.stats ? <p class="faint">Nothing is measured while it does not run.</p> : null;
+  const told = measures.filter((m) => all.some((s) => m.of(s) !== null));
   const shown = table.value ? minutes(all) : [];
   return (
     <>
-      <div class="plots">{measures.map((m) => <One key={m.name} measure={m} samples={all} />)}</div>
-      <p class="faint small">Since {exact(all[0]!.time)}: one sample a minute by the server, for an hour, as long as the sandbox and the server run; and each that this page has read. What went over the network is not
-        counted over time: the Network tab has each connection.</p>
+      <div class="plots">{told.map((m) => <One key={m.name} measure={m} samples={all} />)}</div>
+      <p class="faint small">Since {exact(all[0]!.time)}: one sample a minute by the server, for an hour, as long as the sandbox and the server run; and each that this page has read. The tab Network has each
+        connection.</p>
       <details onToggle={(e) => { table.value = e.currentTarget.open; }}>
         <summary>The same as a table</summary>
         {table.value && <table class="list">
-          <thead><tr><th>Time</th>{measures.map((m) => <th key={m.name}>{m.name}</th>)}</tr></thead>
-          <tbody>{shown.map((s) => <tr key={s.time}><td><time dateTime={s.time}>{clock(seconds(s), true)}</time></td>{measures.map((m) => <td key={m.name}>{written(m, m.of(s))}</td>)}</tr>)}</tbody>
+          <thead><tr><th>Time</th>{told.map((m) => <th key={m.name}>{m.name}</th>)}</tr></thead>
+          <tbody>{shown.map((s) => <tr key={s.time}><td><time dateTime={s.time}>{clock(seconds(s), true)}</time></td>{told.map((m) => <td key={m.name}>{written(m, m.of(s))}</td>)}</tr>)}</tbody>
         </table>}
       </details>
     </>
@@ -93,7 +98,7 @@ function One(p: { measure: Measure; samples: StatsSample[] }): JSX.Element {
         scales: { x: { time: true }, y: { range: (_: unknown, __: number, most: number) => [0, Math.max(m.least, (most || 0) * 1.15)] } },
         axes: [
           { ...axis, space: 80, size: 30, values: (_: unknown, all: number[]) => all.map((v) => clock(v, all.length > 1 && all[1]! - all[0]! < 60)) },
-          { ...axis, space: 35, size: 75, ...(m.text === bytes ? { incrs: doubles } : {}), values: (_: unknown, all: number[]) => all.map((v) => (m.of === measures[3]!.of && v % 1 ? "" : m.text(v))) },
+          { ...axis, space: 35, size: 75, ...(m.text === bytes || m.text === perSecond ? { incrs: doubles } : {}), values: (_: unknown, all: number[]) => all.map((v) => (m.of === measures[3]!.of && v % 1 ? "" : m.text(v))) },
         ],
         series: [{}, { stroke: color(m.color), width: 2, spanGaps: false, points: { size: 5 } }],
         hooks: { setCursor: [(u: { cursor: { idx?: number | null } }) => { at.value = u.cursor.idx ?? null; }] },
