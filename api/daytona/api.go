@@ -51,6 +51,7 @@ type API struct {
 	handler  *httpapi.Handler
 	signed   http.Handler // files by signed addresses
 	events   http.Handler
+	gone     gone
 }
 
 // New returns the coat. It starts nothing.
@@ -143,7 +144,7 @@ func (a *API) operations() []httpapi.Operation {
 		httpapi.Op("listVolumes", "GET /volumes", "", http.StatusOK, a.listVolumes),
 		httpapi.Bounded("createVolume", "POST /volumes", "", http.StatusOK, a.createVolume),
 		httpapi.Op("getVolume", "GET /volumes/{id}", "", http.StatusOK, a.getVolume),
-		httpapi.Op("getVolumeByName", "GET /volumes/by-name/{id}", "", http.StatusOK, a.getVolume),
+		httpapi.Op("getVolumeByName", "GET /volumes/by-name/{id}", "", http.StatusOK, a.volumeByName),
 		httpapi.Bounded("deleteVolume", "DELETE /volumes/{id}", "", http.StatusOK, a.deleteVolume),
 		httpapi.Op("getSandboxMetrics", "GET /sandbox/{id}/telemetry/metrics", "", http.StatusOK, a.sandboxMetrics),
 		httpapi.Op("getConfig", "GET /config", "", http.StatusOK, a.config),

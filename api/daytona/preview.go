@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"sandpit.dev/api/daytona/release"
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/engine/ports"
@@ -38,6 +39,8 @@ const (
 	maxSigned     = 24 * time.Hour
 	// standing is how long the token of a standard address is good: clients ask for it anew with each address.
 	standing = time.Hour
+	// toolboxPort is where the toolbox is in Daytona's own sandboxes.
+	toolboxPort = 2280
 )
 
 type byPort struct {
@@ -63,7 +66,10 @@ func (a *API) previewURL(ctx context.Context, c *httpapi.Call, in *byPort) (wire
 		return wire.Preview{}, err
 	}
 	address, path := a.previews.Addresses(c.R, string(p.Sandbox), p.Port)
-	if !resolves(address) {
+	switch {
+	case port == toolboxPort && release.ToolboxByPreview(release.Of(c.R)):
+		address = toolboxURL(c.R) + "/" + string(p.Sandbox)
+	case !resolves(address):
 		address = path
 	}
 	return wire.Preview{SandboxID: string(p.Sandbox), URL: address, Token: a.previews.Token(p)}, nil

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strconv"
 
+	"sandpit.dev/api/daytona/release"
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/daytonaterms"
 	"sandpit.dev/api/httpapi"
@@ -22,7 +23,13 @@ type byRef struct {
 }
 
 func (a *API) getSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
-	return a.Sandboxes.Get(ctx, c.Caller, in.Ref)
+	s, err := a.Sandboxes.Get(ctx, c.Caller, in.Ref)
+	if fault.Is(err, fault.NotFound) && release.AsksForDeleted(release.Of(c.R)) {
+		if was := a.gone.of(c.Caller.Project, in.Ref); was != nil {
+			return was, nil
+		}
+	}
+	return s, err
 }
 
 func (a *API) deleteSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {
@@ -30,9 +37,13 @@ func (a *API) deleteSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*s
 	if err != nil {
 		return nil, err
 	}
-	gone := *s
-	gone.State = sandbox.Deleted
-	return &gone, a.Sandboxes.Delete(ctx, c.Caller, string(s.ID))
+	was := *s
+	was.State = sandbox.Deleted
+	err = a.Sandboxes.Delete(ctx, c.Caller, string(s.ID))
+	if err == nil && release.AsksForDeleted(release.Of(c.R)) {
+		a.gone.add(&was)
+	}
+	return &was, err
 }
 
 func (a *API) startSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (*sandbox.Sandbox, error) {

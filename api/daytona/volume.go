@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 func volumeOf(v *volume.Info) wire.Volume {
@@ -47,6 +48,15 @@ func (a *API) getVolume(ctx context.Context, c *httpapi.Call, in *byRef) (wire.V
 		return wire.Volume{}, err
 	}
 	return volumeOf(&v), nil
+}
+
+// volumeByName is the same in words that clients before 0.148 look for, to create a volume that is not there.
+func (a *API) volumeByName(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Volume, error) {
+	v, err := a.getVolume(ctx, c, in)
+	if fault.Is(err, fault.NotFound) {
+		err = fault.New(fault.NotFound, "Volume with name %s not found", sandbox.Clip(in.Ref, 80)).WithRemedy("create it, or list the volumes to see which there are")
+	}
+	return v, err
 }
 
 func (a *API) deleteVolume(ctx context.Context, c *httpapi.Call, in *byRef) (httpapi.None, error) {

@@ -18,20 +18,20 @@ import (
 // nodeMajor is the oldest Node that every package takes.
 const nodeMajor = 24
 
-// NPM are the packages of package.json in a test's directory, installed as package-lock.json says.
+// NPM are the packages of a package.json, installed as the package-lock.json beside it says.
 type NPM struct {
 	Dir  string // where node_modules is
 	Node string // the program, of a version that all of them take
 }
 
-// NeedNPM returns them, and skips a test where they cannot be had. name begins the name of where they are kept.
-func NeedNPM(t testing.TB, name string) NPM {
+// NeedNPM returns those of a directory, and skips a test where they cannot be had. name begins the name of where they are kept.
+func NeedNPM(t testing.TB, name, in string) NPM {
 	t.Helper()
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		t.Skip("the packages of package.json need npm, which is not installed")
 	}
-	dir, err := kept(name, []string{"package.json", "package-lock.json"}, func(dir string, _ map[string][]byte) error {
+	dir, err := kept(name, []string{filepath.Join(in, "package.json"), filepath.Join(in, "package-lock.json")}, func(dir string, _ map[string][]byte) error {
 		return run(dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	})
 	p := NPM{Dir: need(t, "the packages of package.json", dir, err)}

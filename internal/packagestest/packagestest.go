@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packagestest installs what tests run of others: packages of npm and of pip, by the lockfiles in a test's own
-// directory. They are kept in the user's cache, named after what the lockfiles say, and installed once.
+// Package packagestest installs what tests run of others: packages of npm and of pip, by the lockfiles in a test's
+// directory or one below. They are kept in the user's cache, named after what the lockfiles say, and installed once.
 package packagestest
 
 import (

@@ -101,8 +101,8 @@ func (d *door) fate(base, op string) string {
 
 func TestEachOperationOfTheClientsIsOnThePage(t *testing.T) {
 	d := open(t)
-	site := filepath.Join(filepath.Dir(packagestest.NeedPip(t, "daytona-pip")), "../lib/python3.11/site-packages")
-	node := filepath.Join(packagestest.NeedNPM(t, "daytona-npm").Dir, "node_modules")
+	site := filepath.Join(filepath.Dir(packagestest.NeedPip(t, "daytona-pip", ".")), "../lib/python3.11/site-packages")
+	node := filepath.Join(packagestest.NeedNPM(t, "daytona-npm", ".").Dir, "node_modules")
 	box := d.create(d.token, "{}")
 	var text strings.Builder
 	for _, plane := range []struct{ title, base, name string }{

@@ -128,14 +128,14 @@ func passes(t *testing.T, cmd *exec.Cmd, env []string) {
 }
 
 func TestPython(t *testing.T) {
-	python := packagestest.NeedPip(t, "daytona-pip")
+	python := packagestest.NeedPip(t, "daytona-pip", ".")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
 	passes(t, exec.CommandContext(ctx, python, "testdata/sdk.py"), serve(t))
 }
 
 func TestTypeScript(t *testing.T) {
-	p := packagestest.NeedNPM(t, "daytona-npm")
+	p := packagestest.NeedNPM(t, "daytona-npm", ".")
 	script, err := filepath.Abs("testdata/sdk.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -150,12 +150,17 @@ func TestTypeScript(t *testing.T) {
 }
 
 func TestTheLockFilesNameNoRegistry(t *testing.T) {
-	for file, must := range map[string]string{"package-lock.json": `"integrity"`, "requirements.txt": "--hash=sha256:"} {
+	files, err := filepath.Glob("*/*/requirements.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, "package-lock.json", "older/package-lock.json", "requirements.txt") {
+		must := map[string]string{".json": `"integrity"`, ".txt": "--hash=sha256:"}[filepath.Ext(file)]
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(b, []byte("://")) && file == "requirements.txt" || bytes.Contains(b, []byte(`"resolved"`)) {
+		if bytes.Contains(b, []byte("://")) && filepath.Ext(file) == ".txt" || bytes.Contains(b, []byte(`"resolved"`)) {
 			t.Errorf("%s says where packages are fetched from, which is for each machine to say", file)
 		}
 		if !bytes.Contains(b, []byte(must)) {

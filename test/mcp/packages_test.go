@@ -17,7 +17,7 @@ func needPackages(t *testing.T) packagestest.NPM {
 	if testing.Short() {
 		t.Skip("-short leaves out what npm may have to fetch")
 	}
-	return packagestest.NeedNPM(t, "mcp")
+	return packagestest.NeedNPM(t, "mcp", ".")
 }
 
 func TestTheLockFileNamesNoRegistry(t *testing.T) {

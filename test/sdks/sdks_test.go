@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 // passes runs a script of an SDK's, which makes at least so many checks, says what is wrong and fails then.
 func passes(t *testing.T, script string, checks int, env ...string) {
 	t.Helper()
-	python := packagestest.NeedPip(t, "sdks-pip")
+	python := packagestest.NeedPip(t, "sdks-pip", ".")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, script)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"sandpit.dev/api/daytona/release"
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
@@ -128,6 +129,9 @@ func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec)
 		out.CommandID = res.ProcessID
 		stdout, stderr := string(res.Stdout), string(res.Stderr)
 		out.Stdout, out.Stderr, out.Output, out.ExitCode = &stdout, &stderr, new(stdout+stderr), &res.ExitCode
+		if release.MarksOutput(release.Of(c.R)) {
+			out.Output = new(string(mark(sandbox.Stdout)) + stdout + string(mark(sandbox.Stderr)) + stderr)
+		}
 	}
 	return out, nil
 }
@@ -236,12 +240,12 @@ func mark(s sandbox.Stream) []byte {
 // answer answers in the form that the client's version reads: an object from 0.167 on, streams with marks from 0.27 on, and
 // both streams as they came before, and for who does not say.
 func (l *logs) answer(c *httpapi.Call) error {
-	version := c.R.Header.Get("X-Daytona-SDK-Version")
-	if version == "" && c.R.Header.Get("X-Daytona-Split-Output") == "true" || strings.Contains(version, "dev") || version != "" && !older(version, 0, 167) {
+	version := release.Of(c.R)
+	if version == "" && c.R.Header.Get("X-Daytona-Split-Output") == "true" || strings.Contains(version, "dev") || version != "" && !release.Before(version, 0, 167) {
 		return c.Answer(wire.Logs{Output: string(l.both), Stdout: string(l.stdout), Stderr: string(l.stderr)})
 	}
 	text := l.both
-	if version != "" && !older(version, 0, 27) {
+	if release.MarksOutput(version) {
 		text = l.marked
 	}
 	h := c.W.Header()

@@ -6,7 +6,6 @@ package toolbox
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -51,16 +50,4 @@ func write(ctx context.Context, conn *websocket.Conn, kind websocket.MessageType
 		return fault.Wrap(fault.Canceled, err, "the client has gone")
 	}
 	return nil
-}
-
-// older reports whether a version is before major.minor. One that cannot be read is not.
-func older(version string, major, minor int) bool {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
-	second, _, _ := strings.Cut(rest, ".")
-	a, aerr := strconv.Atoi(first)
-	b, berr := strconv.Atoi(second)
-	if aerr != nil || berr != nil {
-		return false
-	}
-	return a < major || a == major && b < minor
 }
