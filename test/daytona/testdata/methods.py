@@ -17,6 +17,8 @@ from daytona import (
     VolumeMount,
 )
 
+import strict
+
 SIDE, RESULT = sys.argv[1], sys.argv[2]
 outcomes = {}
 
@@ -161,7 +163,7 @@ async def resources(d, s):
     await tried(d.snapshot.list)
     await tried(lambda: d.snapshot.get("of-a-sandbox"))
     await tried(lambda: d.snapshot.activate("of-a-sandbox"))
-    secret = await tried(lambda: d.secret.create(CreateSecretParams(name="TOKEN", value="a-value-of-a-secret", hosts=["example.com"])))
+    secret = await tried(lambda: d.secret.create(CreateSecretParams(name="TOKEN", value="a-value-of-a-secret", description="a token", hosts=["example.com"])))
     of = secret.id if secret else "none"
     await tried(d.secret.list)
     await tried(lambda: d.secret.get(of))
@@ -315,15 +317,22 @@ async def desktop(s):
 
 
 async def main():
+    if SIDE == "sync":
+        strict.watch()
     d = daytona.Daytona() if SIDE == "sync" else daytona.AsyncDaytona()
     v = await value(d.volume.get("data", create=True))
     s = await value(d.create(CreateSandboxFromSnapshotParams(volumes=[VolumeMount(volume_id=v.id, mount_path="/data")])))
-    for part in sandboxes(d, s), processes(s), files(s), repositories(s), language_servers(s), desktop(s), resources(d, s), states(d, s):
+    for part in sandboxes(d, s), processes(s), files(s), repositories(s), language_servers(s), desktop(s), resources(d, s):
         await part
+    if SIDE == "sync":
+        strict.more(d, s)
+    await states(d, s)
     if SIDE == "async":
         await d.close()
     with open(RESULT, "w", encoding="utf-8") as f:
         json.dump(outcomes, f, indent=1)
+    if SIDE == "sync" and (wrong := list(strict.wrong())):
+        sys.exit("\n".join(wrong))
 
 
 asyncio.run(main())
