@@ -1,14 +1,14 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// What a sandbox used over the last hour: the server's samples, one a minute, and those that the page has read since it was
-// opened. The same is there as a table.
+// What a sandbox used over the last hour: the server's samples, one a minute, and those that the page has read lately. The same is
+// there as a table.
 import { bytes, exact } from "../format";
 import { useEffect, useRef, useSignal } from "../vendor/core";
 import type { JSX } from "../vendor/core";
 import type { SandboxStats, StatsSample } from "../wire";
 
-const hour = 3600; // seconds, as far back as the server's samples go
+const lately = 600; // seconds: what is older is there by the minute, from the server
 
 interface Measure { name: string; of: (s: StatsSample) => number | null; text: (n: number) => string; least: number; color: string }
 
@@ -38,7 +38,7 @@ export function Plots(p: { stats: SandboxStats | null }): JSX.Element | null {
   const seen = useRef<StatsSample[]>([]), now = p.stats?.now ?? null, table = useSignal(false);
   if (now && seen.current.at(-1)?.time !== now.time) {
     // A clock that was set back begins anew, so does one that jumped.
-    const kept = seen.current.filter((s) => seconds(s) < seconds(now) && seconds(s) > seconds(now) - hour);
+    const kept = seen.current.filter((s) => seconds(s) < seconds(now) && seconds(s) > seconds(now) - lately);
     seen.current = [...kept, now];
   }
   const all = merged(p.stats, seen.current);
@@ -49,7 +49,7 @@ export function Plots(p: { stats: SandboxStats | null }): JSX.Element | null {
   return (
     <>
       <div class="plots">{told.map((m) => <One key={m.name} measure={m} samples={all} />)}</div>
-      <p class="faint small">Since {exact(all[0]!.time)}: one sample a minute by the server, for an hour, as long as the sandbox and the server run; and each that this page has read. The tab Network has each
+      <p class="faint small">Since {exact(all[0]!.time)}: one sample a minute by the server, for an hour, as long as the sandbox and the server run; of the last ten minutes each that this page has read, too. The tab Network has each
         connection.</p>
       <details onToggle={(e) => { table.value = e.currentTarget.open; }}>
         <summary>The same as a table</summary>
