@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,14 @@ import (
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/dockerd/dockerdtest"
 )
+
+// oneReady reports whether a layer is there, and another one as far as some of its bytes.
+func oneReady(all []v1.PulledLayer) bool {
+	ready := slices.IndexFunc(all, func(l v1.PulledLayer) bool { return l.Status == "ready" && l.DoneBytes == l.SizeBytes })
+	return ready >= 0 && slices.ContainsFunc(all, func(l v1.PulledLayer) bool {
+		return l.Status == "pulling" && l.DoneBytes > 0 && l.DoneBytes < l.SizeBytes
+	})
+}
 
 // An image that the Engine lacks is pulled when a sandbox is made of it: how far it is is told meanwhile, its name is resolved
 // to a digest, and what a sandbox needs is added.
@@ -68,6 +77,9 @@ func pulledByTheEngine(t *testing.T, h *dockerdtest.Host, c *client.Client) {
 		for _, img := range list {
 			if img.Name == name && img.Status == "building" && img.Phase == "pull" && strings.HasSuffix(img.Text, " MB, 1 of 2 layers") && img.Progress != nil && *img.Progress > 0.4 && *img.Progress < 0.8 {
 				told = true
+				if l := img.Pulling; len(l) != 2 || !oneReady(l) {
+					t.Errorf("its layers are %+v", l)
+				}
 			}
 		}
 		select {
