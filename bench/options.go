@@ -17,16 +17,18 @@ type Options struct {
 	Data    string // where the private data directory is made; "": among the temporary files
 	Images  string // directory of images; one without the default image costs a build first
 
-	Pairs      int  // interleaved runs of each comparison, 1 to 100,000; other parts derive theirs from it
-	Idle       int  // idle sandboxes to weigh, 0 to 10,000
-	Processes  int  // to start one after the other, 10 to 1,000,000; 0 measures none
-	Prewarmed  int  // sandboxes that the server keeps ready for the next creates, 0 to 256; 0 measures a create as it is by itself
-	Sustain    int  // seconds of create, command and delete without a pause, 0 to 86,400
-	Density    int  // sandboxes to keep alive at the same time, 0 to 100,000
-	Records    int  // commands to put on record in one sandbox, 0 to 10,000,000; 100,000 take minutes
-	Registered int  // stopped sandboxes among which to list, 0 to 1,000,000; 100,000 take an hour to make
-	Cycles     int  // of create, command and delete on an Engine, 0 to 100,000
-	Million    bool // measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more
+	Pairs      int // interleaved runs of each comparison, 1 to 100,000; other parts derive theirs from it
+	Idle       int // idle sandboxes to weigh, 0 to 10,000
+	Processes  int // to start one after the other, 10 to 1,000,000; 0 measures none
+	Prewarmed  int // sandboxes that the server keeps ready for the next creates, 0 to 256; 0 measures a create as it is by itself
+	Sustain    int // seconds of create, command and delete without a pause, 0 to 86,400
+	Density    int // sandboxes to keep alive at the same time, 0 to 100,000
+	Records    int // commands to put on record in one sandbox, 0 to 10,000,000; 100,000 take minutes
+	Registered int // stopped sandboxes among which to list, 0 to 1,000,000; 100,000 take an hour to make
+	Cycles     int // of create, command and delete on an Engine, 0 to 100,000
+	// DaytonaPython is a Python with Daytona's SDK, by which the part wires measures, too; "": it does not.
+	DaytonaPython string
+	Million       bool // measure snapshots, rollbacks and forks of 1,000,000 files, too: minutes more
 
 	Peers   []string // names of [Peers]; nil is all of them
 	Parts   []string // names of [Parts]; nil is all of them

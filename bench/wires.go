@@ -32,6 +32,7 @@ type Wires struct {
 	TLS     *Figures `json:"tls"`       // the same by HTTP/2 over TLS
 	Events  *Figures `json:"events"`    // from before a change until a subscriber has its event, of all subscribers
 	Streams int      `json:"streams"`   // subscribers at that time
+	Daytona *Daytona `json:"daytona"`
 }
 
 const (
@@ -91,6 +92,9 @@ func (s *session) wires(ctx context.Context, n int) (_ *Wires, err error) {
 		return err
 	})
 	if err != nil {
+		return nil, err
+	}
+	if w.Daytona, err = own.daytona(ctx, o, s.o.DaytonaPython, n); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -198,6 +202,7 @@ func (w *Wires) rows(row func(name string, f *Figures)) {
 	row("a look at a sandbox", w.Plain)
 	row("the same by HTTP/2 over TLS", w.TLS)
 	row(fmt.Sprintf("an event to %d subscribers", w.Streams), w.Events)
+	w.Daytona.rows(row)
 }
 
 func (w *Wires) lines(say func(format string, args ...any)) {
@@ -206,4 +211,5 @@ func (w *Wires) lines(say func(format string, args ...any)) {
 	}
 	say("an account costs a create %.2f ms at p50", w.Account.P50-w.Create.P50)
 	say("sudo costs %.2f ms at p50; TLS with HTTP/2 %.2f ms a call", w.Sudo.P50-w.True.P50, w.TLS.P50-w.Plain.P50)
+	w.Daytona.lines(say)
 }

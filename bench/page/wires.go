@@ -22,6 +22,14 @@ func wires(r *bench.Report) string {
 	t.add("a look at a sandbox, warm connection", w.Plain)
 	t.add("the same by HTTP/2 over TLS", w.TLS)
 	t.add("a change, to "+count(w.Streams)+" subscribers, each", w.Events)
+	if d := w.Daytona; d != nil {
+		t.add("`true` by /v1", d.ExecV1)
+		t.add("the same by Daytona's wire", d.Exec)
+		t.add("a look by /v1", d.GetV1)
+		t.add("the same by Daytona's wire", d.Get)
+		t.add("create → first command by Daytona's wire", d.First)
+		t.add("the same by its SDK for Python", d.Python)
+	}
 	return "On a server of its own, which speaks TLS, too. Each row beside the one before it, in turn. The subscribers of events share the machine with the server.\n\n" + t.String()
 }
 
@@ -31,12 +39,24 @@ func wireMarks(r *bench.Report) []mark {
 	if w == nil {
 		w = new(bench.Wires)
 	}
+	d := w.Daytona
+	if d == nil {
+		d = new(bench.Daytona)
+	}
+	var sockets *float64
+	if d.Sockets > 0 {
+		sockets = &d.SocketsMB
+	}
 	return []mark{
 		{what: "an account, more of a create: p50", limit: .2, unit: " ms", figure: more(w.Create, w.Account)},
 		{what: "`sudo true`, more than `true`: p50", limit: 3, unit: " ms", figure: more(w.True, w.Sudo)},
 		{what: "a shell with one command: p50", limit: 6, unit: " ms", figure: p50(w.Shell)},
 		{what: "event to one of 1,000 subscribers: p99", limit: 20, unit: " ms", figure: p99(w.Events)},
 		{what: "TLS with HTTP/2, more of a call: p50", limit: .3, unit: " ms", figure: more(w.Plain, w.TLS)},
+		{what: "a command by Daytona's wire, more than by /v1: p50", limit: .3, unit: " ms", figure: more(d.ExecV1, d.Exec)},
+		{what: "a look by Daytona's wire, more than by /v1: p50", limit: .3, unit: " ms", figure: more(d.GetV1, d.Get)},
+		{what: "create → first command by Daytona's SDK for Python: p50", limit: 12, unit: " ms", figure: p50(d.Python)},
+		{what: "1,000 event sockets of Daytona's clients", limit: 30, unit: " MB", figure: sockets},
 	}
 }
 

@@ -83,6 +83,7 @@ Attacks: ` + strings.Join(bench.Attacks(), ", ") + `.`,
 	f.IntVar(&o.Registered, "registered", o.Registered, "stopped `sandboxes` among which to list, 0 to 1000000")
 	f.IntVar(&o.Cycles, "cycles", o.Cycles, "`lives` of sandboxes on Docker's Engine, of which nothing may be left, 0 to 100000")
 	f.BoolVar(&o.Million, "million", false, "snapshots of 1,000,000 files, too: minutes more")
+	f.StringVar(&o.DaytonaPython, "daytona-python", "", "a `python3` with Daytona's SDK, by which the part wires measures, too")
 	f.StringVar(&o.Data, "data", "", "`directory` for the private data directory; among the temporary files unless given")
 	f.StringVar(&o.Images, "images", imagesOf(getenv), "`directory` of images")
 	f.StringVar(&o.Program, "program", getenv("SANDPIT_BENCH_PROGRAM"), "the `sandpit` to measure; the one beside this program unless given")

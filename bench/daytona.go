@@ -1,0 +1,231 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"github.com/coder/websocket"
+
+	v1 "sandpit.dev/api/v1"
+)
+
+// Daytona is what the wire of Daytona's clients costs. Both of a pair are the same call, by /v1 and by that wire, on warm
+// connections and in turn.
+type Daytona struct {
+	ExecV1 *Figures `json:"exec_v1"` // of `true`
+	Exec   *Figures `json:"exec"`
+	GetV1  *Figures `json:"get_v1"`
+	Get    *Figures `json:"get"`
+	First  *Figures `json:"first_command"` // a create and its first command, without a pool
+	Python *Figures `json:"python"`        // the same by Daytona's SDK for Python, which waits for nothing; nil: there is none
+
+	Sockets   int     `json:"sockets"` // event sockets that are open
+	SocketsMB float64 `json:"sockets_mb"`
+}
+
+// jsonCaller sends JSON with a server's token.
+type jsonCaller struct {
+	http  *http.Client
+	url   string
+	token string
+}
+
+// call sends in, where it is not nil, and reads the answer into out, where that is not nil.
+func (c *jsonCaller) call(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode > 299 {
+		return fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	}
+	if out == nil {
+		return nil
+	}
+	return json.Unmarshal(text, out)
+}
+
+// daytona measures on a server. python is a Python with Daytona's SDK; "": without it.
+func (s *server) daytona(ctx context.Context, o *ours, python string, n int) (_ *Daytona, err error) {
+	c, d := &jsonCaller{http: &http.Client{Transport: new(http.Transport)}, url: s.url, token: s.token}, new(Daytona)
+	defer c.http.CloseIdleConnections()
+	err = o.with(ctx, v1.CreateSandbox{}, func(ref string) (err error) {
+		command := map[string]string{"command": "true"}
+		if d.ExecV1, d.Exec, err = pair(ctx, n,
+			func() error { return c.call(ctx, "POST", "/v1/sandboxes/"+ref+"/exec", command, nil) },
+			func() error { return c.call(ctx, "POST", "/daytona/toolbox/"+ref+"/process/execute", command, nil) }); err != nil {
+			return err
+		}
+		d.GetV1, d.Get, err = pair(ctx, n,
+			func() error { return c.call(ctx, "GET", "/v1/sandboxes/"+ref, nil, nil) },
+			func() error { return c.call(ctx, "GET", "/daytona/sandbox/"+ref, nil, nil) })
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.First, err = c.firsts(ctx, n); err != nil {
+		return nil, err
+	}
+	if python != "" {
+		if d.Python, err = s.sdk(ctx, python, n); err != nil {
+			return nil, err
+		}
+	}
+	d.Sockets = streams
+	d.SocketsMB, err = s.sockets(ctx, streams)
+	return d, err
+}
+
+// firsts times creates with their first commands. Deleting is not timed.
+func (c *jsonCaller) firsts(ctx context.Context, n int) (*Figures, error) {
+	var all series
+	for round := range n + warmUp {
+		var box struct{ ID string }
+		began := time.Now()
+		err := c.call(ctx, "POST", "/daytona/sandbox", struct{}{}, &box)
+		if err == nil {
+			err = c.call(ctx, "POST", "/daytona/toolbox/"+box.ID+"/process/execute", map[string]string{"command": "true"}, nil)
+		}
+		took := time.Since(began)
+		if err == nil {
+			err = c.call(ctx, "DELETE", "/daytona/sandbox/"+box.ID, nil, nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if round >= warmUp {
+			all.add(took, nil)
+		}
+	}
+	return all.figures(), nil
+}
+
+// sdkProgram prints how many seconds each of so many creates took with its first command.
+const sdkProgram = `
+import sys, time
+from daytona import Daytona
+d = Daytona()
+for _ in range(int(sys.argv[1])):
+    began = time.perf_counter()
+    s = d.create()
+    s.process.exec("true")
+    print(time.perf_counter() - began)
+    s.delete()
+`
+
+// sdk is firsts by Daytona's SDK for Python.
+func (s *server) sdk(ctx context.Context, python string, n int) (*Figures, error) {
+	cmd := exec.CommandContext(ctx, python, "-c", sdkProgram, strconv.Itoa(n+warmUp))
+	cmd.Env = append(os.Environ(), "DAYTONA_API_URL="+s.url+"/daytona", "DAYTONA_API_KEY="+s.token)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("Daytona's SDK: %w: %s", err, said.Bytes())
+	}
+	var all series
+	for i, line := range bytes.Fields(out) {
+		seconds, err := strconv.ParseFloat(string(line), 64)
+		if err != nil {
+			return nil, fmt.Errorf("Daytona's SDK printed %q", line)
+		}
+		if i >= warmUp {
+			all.add(time.Duration(seconds*float64(time.Second)), nil)
+		}
+	}
+	return all.figures(), nil
+}
+
+// sockets returns by how much, in MB, the resident set of the server, which it starts anew, grows with so many event sockets.
+func (s *server) sockets(ctx context.Context, n int) (_ float64, err error) {
+	if err := s.again(ctx); err != nil {
+		return 0, err
+	}
+	before, err := residentKB(s.cmd.Process.Pid)
+	if err != nil {
+		return 0, err
+	}
+	open := make([]*websocket.Conn, 0, n)
+	defer func() {
+		for _, c := range open {
+			err = errors.Join(err, c.CloseNow())
+		}
+	}()
+	for range n {
+		c, _, err := websocket.Dial(ctx, s.url+"/daytona/socket.io/?EIO=4&transport=websocket", nil)
+		if err != nil {
+			return 0, err
+		}
+		open = append(open, c)
+		for _, say := range []string{"", `40{"token":"` + s.token + `"}`} {
+			if say != "" {
+				err = c.Write(ctx, websocket.MessageText, []byte(say))
+			}
+			var text []byte
+			if err == nil {
+				_, text, err = c.Read(ctx)
+			}
+			if err != nil {
+				return 0, err
+			}
+			if !bytes.HasPrefix(text, []byte("0{")) && !bytes.HasPrefix(text, []byte("40{")) {
+				return 0, fmt.Errorf("an event socket begins with %s", text)
+			}
+		}
+	}
+	after, err := residentKB(s.cmd.Process.Pid)
+	return float64(after-before) / 1000, err
+}
+
+func (d *Daytona) rows(row func(name string, f *Figures)) {
+	if d == nil {
+		return
+	}
+	row("true by /v1", d.ExecV1)
+	row("the same by Daytona's wire", d.Exec)
+	row("a look by /v1", d.GetV1)
+	row("the same by Daytona's wire", d.Get)
+	row("create → first command by Daytona's wire", d.First)
+	row("the same by its SDK for Python", d.Python)
+}
+
+func (d *Daytona) lines(say func(format string, args ...any)) {
+	if d == nil {
+		return
+	}
+	say("Daytona's wire costs a command %.2f ms at p50, a look %.2f ms; %d event sockets %.1f MB", d.Exec.P50-d.ExecV1.P50, d.Get.P50-d.GetV1.P50, d.Sockets, d.SocketsMB)
+}
