@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/api/gateway"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/orkestr"
 	"sandpit.dev/api/service"
 )
 
@@ -42,6 +43,15 @@ func (p *surfaceParts) coats(g *guard.Guard, services service.Services) (all []c
 			return nil, err
 		}
 		all = append(all, coat{gateway.Base, a, a.Close})
+	}
+	if p.orkestr.Enabled {
+		a, err := orkestr.New(orkestr.Options{
+			Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Files: p.links.files, Region: toolset.OnlyRegion, Memory: p.memory,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, coat{orkestr.Base, a, a.Close})
 	}
 	return all, nil
 }

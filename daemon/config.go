@@ -48,6 +48,7 @@ type Config struct {
 	Console    ConsoleConfig   `yaml:"console"`
 	Daytona    WireConfig      `yaml:"daytona"`
 	Gateway    WireConfig      `yaml:"gateway"`
+	Orkestr    WireConfig      `yaml:"orkestr"`
 	AdminToken string          `yaml:"admin_token" secret:"true"` // "": one is made and kept in Data/admin-token
 	Issuers    []issuer.Config `yaml:"issuers"`                   // whose tokens are taken beside the server's own
 	RunDir     string          `yaml:"run_dir"`                   // where local clients look for the server; "": the user's own place
@@ -234,7 +235,7 @@ func DefaultConfig() Config {
 		Public: []string{publicConnect, publicOpenAPI},
 		// It leads to the machine that asks, which is the one that the server is on.
 		Preview: PreviewConfig{Domain: localDomain, Max: privatePreviews},
-		Console: ConsoleConfig{Enabled: true, Idle: session.DefaultIdle, Life: session.DefaultLife}, Daytona: WireConfig{Enabled: true}, Gateway: WireConfig{Enabled: true},
+		Console: ConsoleConfig{Enabled: true, Idle: session.DefaultIdle, Life: session.DefaultLife}, Daytona: WireConfig{Enabled: true}, Gateway: WireConfig{Enabled: true}, Orkestr: WireConfig{Enabled: true},
 		Network: NetworkConfig{MaxMode: string(sandbox.NetworkOpen)},
 		Pools:   []PoolConfig{{Min: defaultPool}},
 		Defaults: Defaults{

@@ -295,7 +295,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Network: eng.Carried, Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
-		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
+		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, orkestr: cfg.Orkestr, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit: audited, doctor: checks, overview: overview.New(keys.Store(), stats, counted.Recent(), overview.Options{Files: openFiles, Drivers: drivers, Started: time.Now(), Logger: log}),

@@ -70,6 +70,7 @@ type surfaceParts struct {
 	console        ConsoleConfig
 	daytona        WireConfig
 	gateway        WireConfig
+	orkestr        WireConfig
 	backups        *backups
 	keys           *keyed.Keys
 	links          links

@@ -200,6 +200,7 @@ var rules = []rule{
 	{"api/daytonaterms", []string{"fault", "sandbox", "engine"}, "what Daytona's terms are here is the same for each of its wires: it knows no coat"},
 	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "image/dockerfile", "engine", "engine/volume", "git", "api/daytonaterms", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
 	{"api/gateway", []string{"api/guard", "api/httpapi", "api/service", "api/v1", "audit", "audit/recorder", "engine", "engine/process", "engine/update", "fault", "image", "internal/budget", "sandbox", "skill"}, "a coat never imports another coat"},
+	{"api/orkestr", []string{"access", "access/project", "api/filelink", "api/guard", "api/httpapi", "api/service", "api/v1", "code", "engine", "engine/meter", "engine/process", "engine/snapshot", "engine/update", "engine/volume", "fault", "internal/budget", "kernel", "sandbox"}, "a coat never imports another coat"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "engine/update", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/printable", nil, "a name is the same wherever it is told"},
@@ -305,6 +306,7 @@ var beneathStill = map[string][]string{
 	"api/rest/tokens":         {"store/keyed"},
 	"api/mcp/profile/sandpit": {"kernel"}, // values of a cell
 	"api/daytona/toolbox":     {"kernel"}, // likewise
+	"api/orkestr":             {"kernel"}, // likewise
 }
 
 func TestCoatsKnowNounsAndVerbs(t *testing.T) {

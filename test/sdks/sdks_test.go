@@ -59,9 +59,18 @@ func passes(t *testing.T, script string, checks int, env ...string) {
 	}
 }
 
+// environment is that of a script: the server's address, and tokens of another project and of who only reads.
+func environment(s *servertest.Server) []string {
+	return append(s.Env, "ADDRESS="+s.Address, "OTHER="+s.Run("token", "create", "--name", "other", "--project", "other", "--scope", "admin"),
+		"READER="+s.Run("token", "create", "--name", "reader", "--scope", "sandboxes:read"))
+}
+
 func TestGateway(t *testing.T) {
 	s := servertest.Start(t, program)
-	other := strings.TrimSpace(s.Run("token", "create", "--name", "other", "--project", "other", "--scope", "admin"))
-	reader := strings.TrimSpace(s.Run("token", "create", "--name", "reader", "--scope", "sandboxes:read"))
-	passes(t, "testdata/gateway.py", 60, append(s.Env, "MCPGATEWAY_URL="+s.Address+"/gateway", "MCPGATEWAY_TOKEN="+s.Token, "ADDRESS="+s.Address, "OTHER="+other, "READER="+reader)...)
+	passes(t, "testdata/gateway.py", 130, append(environment(s), "MCPGATEWAY_URL="+s.Address+"/gateway", "MCPGATEWAY_TOKEN="+s.Token)...)
+}
+
+func TestOrkestr(t *testing.T) {
+	s := servertest.Start(t, program)
+	passes(t, "testdata/orkestr_sdk.py", 130, append(environment(s), "ORKESTR_BASE_URL="+s.Address+"/orkestr", "ORKESTR_API_KEY="+s.Token)...)
 }

@@ -1,0 +1,268 @@
+# What Orkestr's SDK does, and what comes of it. Answers are compared with what /v1 says.
+import json
+import os
+import sys
+import time
+import urllib.request
+from datetime import datetime, timedelta, timezone
+
+import orkestr as o
+from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook
+
+failed = 0
+
+
+def check(name, got, want):
+    global failed
+    if got == want:
+        print("ok", name)
+    else:
+        failed = 1
+        print("FAILED", name, "got", repr(got), "want", repr(want))
+
+
+def raises(name, kind, do, words=""):
+    global failed
+    try:
+        got = do()
+    except Exception as x:
+        if type(x) is kind and words in str(x):
+            print("ok", name)
+        else:
+            failed = 1
+            print("FAILED", name, "raised", type(x), x)
+        return
+    failed = 1
+    print("FAILED", name, "raised nothing, and gave", repr(got))
+
+
+def v1(path, method="GET"):
+    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, headers={"Authorization": "Bearer " + os.environ["ORKESTR_API_KEY"]})
+    with urllib.request.urlopen(r) as resp:
+        return json.loads(resp.read() or "null")
+
+
+def client(token):
+    return OrkestrClient(api_key=token, base_url=os.environ["ORKESTR_BASE_URL"])
+
+
+# Limits and lists.
+l = Sandbox.limits()
+check("limits: sizes", [(s.size, s.cpu, s.memory_mb) for s in l.sizes], [("small", 1, 1024), ("medium", 2, 4096), ("large", 4, 8192)])
+check("limits: one region", ([r.id for r in l.regions], "small" in l.allowed_sizes, l.max_concurrent > 0), (["local"], True, True))
+check("list: none", Sandbox.list(), [])
+
+s = Sandbox.create(template="python-3.12", env={"X": "1"}, metadata={"user": "42"}, timeout_seconds=900, auto_resume=True, volume="data")
+there = v1("/v1/sandboxes/" + s.id)
+check("create", (s.status, s.template, s.network, s.cpu, s.memory_mb, s.region, s.on_timeout, s.auto_resume, s.metadata, s.volume), ("running", "python-3.12", "off", 1, 1024, "local", "kill", True, {"user": "42"}, "data"))
+check("create: its end", timedelta(seconds=890) < s.expires_at - datetime.now(timezone.utc) <= timedelta(seconds=901), True)
+check("create: what /v1 says", (there["memory_mb"], there["metadata"], there["idle_timeout_seconds"]), (1024, {"user": "42"}, 0))
+check("get", Sandbox.get(s.id).id, s.id)
+t = Sandbox.create(template="python", on_timeout="pause", metadata={"user": "43", "a[b]": "c d"})
+check("create: pause at its end", (t.on_timeout, t.auto_resume, t.volume), ("pause", False, None))
+check("list: newest first", [x.id for x in Sandbox.list()], [t.id, s.id])
+check("list: pages", [x.id for x in Sandbox.list(limit=1)], [t.id, s.id])
+check("list: one page", len(Sandbox.list(limit=1, max_results=1)), 1)
+check("list by metadata", [[x.id for x in Sandbox.list(metadata=m)] for m in ({"user": "42"}, {"user": "43", "a[b]": "c d"}, {"user": "42", "none": "x"})], [[s.id], [t.id], []])
+check("list by status", [len(Sandbox.list(status=x)) for x in ("running", "paused", "terminated")], [2, 0, 0])
+
+# Commands.
+r = s.exec("echo $X-$Y; echo err >&2; pwd; exit 3", env={"Y": "2"})
+check("exec", (r.stdout, r.stderr, r.exit_code, r.duration_ms >= 0), ("1-2\n/workspace\n", "err\n", 3, True))
+check("exec: a directory", s.exec("pwd", cwd="/tmp").stdout, "/tmp\n")
+raises("exec: out of time", o.ExecTimeout, lambda: s.exec("sleep 60", timeout_seconds=1))
+raises("exec: ended by a signal", o.ExecKilled, lambda: s.exec("kill -9 $$"), "SIGKILL")
+raises("exec: nothing", o.APIError, lambda: s.exec(""), "command")
+raises("exec: a limit of a year", o.APIError, lambda: s.exec("true", timeout_seconds=365 * 86400), "timeout_seconds")
+chunks = list(s.exec_stream("echo out; echo err >&2; exit 4"))
+check("stream: both", ["".join(c.data for c in chunks if c.stream == k and not c.is_final) for k in ("stdout", "stderr")], ["out\n", "err\n"])
+check("stream: its end", (chunks[-1].exit_code, chunks[-1].is_final), (4, True))
+raises("stream: out of time", o.ExecTimeout, lambda: list(s.exec_stream("sleep 60", timeout_seconds=1)))
+raises("stream: ended by a signal", o.ExecKilled, lambda: list(s.exec_stream("kill -15 $$")))
+raises("stream: nothing", o.APIError, lambda: list(s.exec_stream(" ")))
+
+b = s.exec("echo begun; echo more >&2; read x < fifo; echo done", background=True) if s.exec("mkfifo fifo").exit_code == 0 else None
+check("background", (b.status, b.exit_code, b.command[:10]), ("running", None, "echo begun"))
+check("background: the list", [c.id for c in s.commands()], [b.id])
+for _ in range(200):
+    if b.logs().size == len("begun\nmore\n"):
+        break
+    time.sleep(0.05)
+check("background: logs", (b.logs().content, b.logs(offset=6).content, b.logs(offset=100).content, b.logs().truncated), ("begun\nmore\n", "more\n", "", False))
+raises("background: wait", o.ExecTimeout, lambda: b.wait(timeout=0.2, poll_seconds=0.1))
+raises("background: followed too short", o.OrkestrError, lambda: list(b.stream(timeout_seconds=1)), "goes on")
+s.exec("echo go > fifo")
+check("background: its end", (b.wait(timeout=30, poll_seconds=0.05), b.status), (0, "exited"))
+check("background: followed from a byte on", "".join(c.data for c in b.stream(offset=6)), "more\ndone\n")
+k = s.exec("sleep 600", background=True)
+k.kill()
+check("background: killed", (k.status, k.exit_code), ("killed", None))
+k.kill()
+check("background: killed again", k.status, "killed")
+raises("background: none", o.SandboxNotFound, lambda: o.BackgroundCommand("aaaaaaaaaaaaaaaa", "", None, "", None, None, s).refresh())
+
+# Code.
+e = s.run_code("import pandas as pd\nx = 41\nprint('hi')\npd.DataFrame({'a': [1]})")
+check("run_code", (e.stdout, e.error, e.interrupted, e.results[0].type, "<table" in e.results[0].html), ("hi\n", None, False, "html", True))
+check("run_code: what it knew", s.run_code("x + 1").text, "42")
+e = s.run_code("1 / 0")
+check("run_code: an exception", (e.error.name, e.error.value), ("ZeroDivisionError", "division by zero"))
+e = s.run_code("import time; time.sleep(60)", timeout_seconds=1)
+check("run_code: out of time", (e.interrupted, s.run_code("x").text), (True, "41"))
+e = s.run_code("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()")
+check("run_code: a figure", (e.results[0].type, e.results[0].chart["type"], e.results[0].png_bytes()[:4]), ("chart", "line", b"\x89PNG"))
+events = list(s.run_code_stream("import sys\nprint('out')\nprint('err', file=sys.stderr)\nx"))
+check("code stream", (sorted((v.stream, v.text) for v in events if v.kind == "stream"), events[-1].execution.text, events[-1].kind), ([("stderr", "err\n"), ("stdout", "out\n")], "41", "done"))
+events = list(s.run_code_stream("1 / 0"))
+check("code stream: an exception", [v.error.name for v in events if v.kind == "error"] + [events[-1].execution.error.name], ["ZeroDivisionError"] * 2)
+c = s.create_code_context(cwd="/tmp")
+check("a context", (c.language, c.cwd, c.alive), ("python", "/tmp", True))
+check("a context has its own names", (c.run_code("import os; y = 1; os.getcwd()").text, c.run_code("'x' in globals()").text), ("'/tmp'", "False"))
+check("contexts", len(s.code_contexts()), 2)
+c.restart()
+check("a context anew", c.run_code("'y' in globals()").text, "False")
+c.remove()
+check("a context less", len(s.code_contexts()), 1)
+raises("a context that is none", o.SandboxNotFound, lambda: s.run_code("1", context_id=c.id))
+raises("a language that is none", o.APIError, lambda: s.run_code("1", language="cobol"))
+
+# Files.
+f = s.files
+f.write("/workspace/a/b.txt", "ä\n", mode=0o600)
+check("write, read", (f.read("/workspace/a/b.txt"), s.exec("stat -c %a a/b.txt").stdout), ("ä\n", "600\n"))
+f.write_bytes("bin", bytes(range(256)))
+check("bytes", f.read_bytes("/workspace/bin"), bytes(range(256)))
+f.write("empty", "")
+check("an empty file", f.read_bytes("empty"), b"")
+check("list", [(x.name, x.is_dir, x.size) for x in f.list("/workspace/a")], [("b.txt", False, 3)])
+check("stat", (f.stat("bin").size, f.stat("a").is_dir, f.stat("bin").mode), (256, True, 0o644))
+check("stat: none", (f.stat("none").exists, f.exists("bin")), (False, True))
+f.mkdir("/workspace/d/e")
+f.mkdir("/workspace/d/e")
+f.move("bin", "d/e/moved")
+check("mkdir, move", [x.name for x in f.list("d/e")], ["moved"])
+f.delete("d/e/moved")
+check("delete", f.exists("d/e/moved"), False)
+raises("delete: a directory", o.APIError, lambda: f.delete("d"), "directory")
+raises("read: a directory", o.OrkestrError, lambda: f.read("d"))
+raises("read: none", o.SandboxNotFound, lambda: f.read("none"))
+raises("write: where it may not", o.AuthError, lambda: f.write("/etc/x", "x"))
+raises("write: a mode of years", o.APIError, lambda: f.write("x", "x", mode=10**6), "mode")
+rows = f.write_batch({"one": "1", "two/three": b"\x00\xff", "/etc/no": "x"})
+check("batch", [(x.path, x.bytes_written, x.error) for x in rows], [("one", 1, None), ("two/three", 2, None), ("/etc/no", None, "denied")])
+raises("batch: 65 files", o.APIError, lambda: f.write_batch({str(i): "x" for i in range(65)}), "files")
+raises("batch: none", o.APIError, lambda: f.write_batch({}), "files")
+up = f.presign_upload("big.bin", expires_in=60)
+data = os.urandom(20 << 20)
+urllib.request.urlopen(urllib.request.Request(up.url, method=up.method, data=data)).read()
+down = f.presign_download("/workspace/big.bin")
+check("presigned: 20 MiB up and down", urllib.request.urlopen(down.url).read() == data, True)
+raises("presigned: too large a file within JSON", o.APIError, lambda: f.read_bytes("big.bin"), "presign_download")
+for name, url, method in (("to read, for writing", down.url, "PUT"), ("to write, for reading", up.url, "GET"), ("of another file", down.url.replace("big.bin", "one"), "GET")):
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, method=method, data=b"x" if method == "PUT" else None))
+        check("presigned: a link " + name, "taken", "refused")
+    except urllib.error.HTTPError as x:
+        check("presigned: a link " + name, x.code in (403, 404, 405), True)
+raises("presigned: a second", o.APIError, lambda: f.presign_download("one", expires_in=1), "expires_in")
+raises("presigned: what is not there", o.SandboxNotFound, lambda: f.presign_download("none"))
+
+# Time.
+s.set_timeout(3600)
+check("set_timeout", abs(s.expires_at - datetime.now(timezone.utc) - timedelta(hours=1)) < timedelta(minutes=1), True)
+raises("set_timeout: 0", o.APIError, lambda: s.set_timeout(0), "timeout_seconds")
+raises("set_timeout: a hundred years", o.APIError, lambda: s.set_timeout(100 * 365 * 86400), "timeout_seconds")
+raises("resume: it runs", o.SandboxNotReady, lambda: Sandbox.resume(s.id))
+check("pause", (t.pause(), t.status, Sandbox.get(t.id).status), (t.id, "paused", "paused"))
+raises("exec: it is paused", o.SandboxNotReady, lambda: t.exec("true"))
+raises("set_timeout: it is paused", o.SandboxNotReady, lambda: t.set_timeout(600))
+check("list by status: paused", [x.id for x in Sandbox.list(status="paused")], [t.id])
+check("resume", Sandbox.resume(t.id).status, "running")
+v1("/v1/sandboxes/" + t.id + "/stop", "POST")
+check("what is stopped is told as paused", Sandbox.get(t.id).status, "paused")
+check("resume: of what is stopped", Sandbox.resume(t.id).status, "running")
+s.pause()
+check("a call wakes what says so", s.exec("echo awake").stdout, "awake\n")
+m = s.metrics()
+check("metrics", (m.sandbox_status, m.cpu.cores, m.memory.limit_bytes, m.memory.usage_bytes > 0, m.lifetime.cpu_seconds > 0), ("running", 1, 1 << 30, True, True))
+check("metrics: of later", s.metrics(since=datetime.now() + timedelta(hours=1)).samples, [])
+
+# A port.
+web = s.exec("python3 -u -m http.server 8000 --directory /workspace/a", background=True)
+for _ in range(200):
+    if web.logs().size:
+        break
+    time.sleep(0.05)
+host = s.get_host(8000)
+check("host: the same again", (s.get_host(8000), s.preview_url(8000)), (host, "https://" + host))
+check("host: what the port serves", urllib.request.urlopen(urllib.request.Request(os.environ["ADDRESS"] + "/b.txt", headers={"Host": host})).read(), "ä\n".encode())
+raises("host: a port that is none", o.APIError, lambda: s.get_host(70000), "port")
+web.kill()
+
+# Snapshots and volumes.
+p = s.snapshot("before")
+check("snapshot", (p.status, p.name, p.source_sandbox_id, p.cpu), ("ready", "before", s.id, 1))
+check("snapshots", ([x.id for x in Snapshot.list()], Snapshot.get(p.id).name), ([p.id], "before"))
+g = Sandbox.create(snapshot=p.id, timeout_seconds=600, metadata={"fork": "1"})
+check("a fork has the files", (g.files.read("one"), g.metadata), ("1", {"fork": "1"}))
+g.terminate()
+raises("snapshot: the name again", o.SandboxNotReady, lambda: s.snapshot("before"))
+Snapshot.delete(p.id)
+Snapshot.delete(p.id)
+check("snapshot: deleted, twice", Snapshot.list(), [])
+raises("snapshot: none", o.SandboxNotFound, lambda: Snapshot.get(p.id))
+s.exec("echo kept > /persist/f")
+vs = Volume.list()
+check("volumes", [(v.name, v.size_mb, v.status, v.attached_sandbox_id) for v in vs], [("data", 10240, "attached", s.id)])
+raises("volume: in use", o.SandboxNotReady, lambda: Volume.delete(vs[0].id))
+w = Volume.create("small", size_gb=0.25, region="local")
+check("volume", (w.name, w.size_mb, w.status, w.expires_at), ("small", 256, "available", None))
+raises("volume: elsewhere", o.APIError, lambda: Volume.create("x", region="mars"), "region")
+raises("volume: a lifetime", o.APIError, lambda: Volume.create("x", max_lifetime_days=1), "max_lifetime_days")
+raises("volume: too small", o.APIError, lambda: Volume.create("x", size_gb=0.001), "size_gb")
+check("volume: no lifetime", Volume.update("small", max_lifetime_hours=None).name, "small")
+Volume.delete("small")
+s.terminate()
+s.terminate()
+check("terminate, twice", s.status, "terminated")
+raises("exec: it is gone", o.SandboxNotFound, lambda: Sandbox.get(s.id))
+with Sandbox.create(template="python", volume="data") as again:
+    check("a volume outlives its sandbox", again.exec("cat /persist/f").stdout, "kept\n")
+
+# What is refused.
+raises("create: a template that is none", o.SandboxNotFound, lambda: Sandbox.create(template="tmpl_none"))
+raises("create: a size that is none", o.APIError, lambda: Sandbox.create(template="python", size="huge"), "size")
+raises("create: elsewhere", o.APIError, lambda: Sandbox.create(template="python", region="mars"), "region")
+raises("create: 0 seconds", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=0), "timeout_seconds")
+raises("create: a network that is none", o.APIError, lambda: Sandbox.create(template="python", network="some"), "network")
+raises("create: a name that is none", o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=["a b"]), "allow_domains")
+raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="python", metadata={str(i): "x" for i in range(1000)}), "metadata")
+raises("create: keys of previews", o.APIError, lambda: Sandbox.create(template="python", preview_auth=True), "preview_auth")
+raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
+raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
+raises("webhooks", o.APIError, lambda: Webhook.create("https://example.com"), "/v1/webhooks")
+other, reader = client(os.environ["OTHER"]), client(os.environ["READER"])
+raises("another project: get", o.SandboxNotFound, lambda: Sandbox.get(t.id, client=other))
+check("another project: list", (Sandbox.list(client=other), Snapshot.list(client=other), Volume.list(client=other)), ([], [], []))
+for name, do in {
+    "exec": lambda x: x.exec("true"), "files": lambda x: x.files.read("a"), "write": lambda x: x.files.write("a", "b"), "batch": lambda x: x.files.write_batch({"a": "b"}), "stat": lambda x: x.files.stat("a"),
+    "presign": lambda x: x.files.presign_upload("a"), "snapshot": lambda x: x.snapshot(), "pause": lambda x: x.pause(), "metrics": lambda x: x.metrics(), "code": lambda x: x.run_code("1"), "host": lambda x: x.get_host(80),
+    "timeout": lambda x: x.set_timeout(60), "commands": lambda x: x.commands(), "delete": lambda x: x.terminate(),
+}.items():
+    foreign = Sandbox.get(t.id)
+    foreign._client = other
+    raises("another project: " + name, o.SandboxNotFound, lambda: do(foreign))
+foreign._client, foreign.status = reader, "running"
+for name, do in {"exec": lambda x: x.exec("true"), "batch": lambda x: x.files.write_batch({"a": "b"}), "presign": lambda x: x.files.presign_upload("a"), "delete": lambda x: x.terminate()}.items():
+    raises("who only reads: " + name, o.AuthError, lambda: do(foreign))
+raises("nobody", o.AuthError, lambda: Sandbox.list(client=client("nobody's")))
+t.terminate()
+check("all are gone", Sandbox.list(), [])
+
+# The readme's example, as it is written but for the name.
+with Sandbox.create(template="python-3.12") as sbx:
+    sbx.files.write("/workspace/main.py", "print(2+2)")
+    result = sbx.exec("python /workspace/main.py")
+    print(result.stdout)
+check("the readme's example", result.stdout, "4\n")
+sys.exit(failed)
