@@ -77,7 +77,7 @@ func (s *Service) Read(c *call.Conn, req *wire.Request) error {
 	version := ""
 	if req.Version {
 		// Before the bytes: what changes while they are read gives the file another one.
-		if version, err = settle(&st, func(st *unix.Stat_t) error { return unix.Fstat(fd, st) }); err != nil {
+		if version, err = stableVersion(&st, func(st *unix.Stat_t) error { return unix.Fstat(fd, st) }); err != nil {
 			return fileFault(v, "read", p, err)
 		}
 	}

@@ -129,7 +129,7 @@ func (s *Service) Stat(c *call.Conn, req *wire.Request) error {
 	}
 	version := ""
 	if err = look(&st); err == nil && req.Version {
-		version, err = settle(&st, look)
+		version, err = stableVersion(&st, look)
 	}
 	if err != nil {
 		return fileFault(v, "stat", p, err)

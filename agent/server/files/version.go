@@ -22,7 +22,7 @@ import (
 )
 
 // versionOf names what a file holds: two looks at a file that have the same version saw the same content, if the first was
-// settled. It is made of what the kernel changes with each write: which inode it is, its size, and to the nanosecond the times of
+// stable. It is made of what the kernel changes with each write: which inode it is, its size, and to the nanosecond the times of
 // its last change, of which the second cannot be set. The device is left out, as its number is another one after a
 // restart. It is a hash so that it tells nothing of these.
 func versionOf(st *unix.Stat_t) string {
@@ -41,9 +41,9 @@ const (
 	longestSecond = 2500 * time.Millisecond
 )
 
-// settled reports whether any change of a file from now on gives it another version. The clock of files goes in
+// stable reports whether any change of a file from now on gives it another version. The clock of files goes in
 // ticks of some milliseconds, and what happens within the tick of the last change has the same time.
-func settled(st *unix.Stat_t) bool {
+func stable(st *unix.Stat_t) bool {
 	changed := time.Unix(st.Ctim.Unix())
 	age := time.Since(changed)
 	if st.Ctim.Nsec == 0 {
@@ -56,15 +56,15 @@ func settled(st *unix.Stat_t) bool {
 	return unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now) == nil && time.Unix(now.Unix()).After(changed)
 }
 
-// settle returns the version of a file, which it looks at again, a tick long, until that is settled. That of a file that changes
+// stableVersion returns the version of a file, which it looks at again, a tick long, until that is stable. That of a file that changes
 // all the time is one that it never has again. A regular file alone has a version.
-func settle(st *unix.Stat_t, look func(*unix.Stat_t) error) (string, error) {
+func stableVersion(st *unix.Stat_t, look func(*unix.Stat_t) error) (string, error) {
 	const pause = time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
 		switch {
 		case st.Mode&unix.S_IFMT != unix.S_IFREG:
 			return "", nil
-		case settled(st):
+		case stable(st):
 			return versionOf(st), nil
 		case waited >= longestTick:
 			var b [wire.VersionBytes]byte
@@ -134,7 +134,7 @@ func (s *Service) tellUnmet(v view.View, c *wire.Condition, err error) error {
 	}
 	now := ""
 	if err = look(&st); err == nil {
-		now, err = settle(&st, look)
+		now, err = stableVersion(&st, look)
 	}
 	at := message.Clip(shown(p), 400)
 	e := fault.New(fault.PreconditionFailed, "%q is another version than the one that was asked for; it is as it was", at).

@@ -32,7 +32,7 @@ func TestAVersionIsToldWhenNoWriteCanShareIt(t *testing.T) {
 				if err := look(&st); err != nil {
 					t.Fatal(err)
 				}
-				v, err := settle(&st, look)
+				v, err := stableVersion(&st, look)
 				if err != nil || len(v) != 32 {
 					t.Fatalf("got %q, %v", v, err)
 				}
@@ -49,22 +49,22 @@ func TestAVersionIsToldWhenNoWriteCanShareIt(t *testing.T) {
 }
 
 // A file whose last change lies in the future, or that changes all the time, has no version that it could have again.
-func TestAFileThatDoesNotSettleHasAVersionOnce(t *testing.T) {
+func TestAFileThatIsNotStableHasAVersionOnce(t *testing.T) {
 	ahead := time.Now().Add(time.Hour)
 	st := unix.Stat_t{Mode: unix.S_IFREG, Ctim: unix.NsecToTimespec(ahead.UnixNano() | 1)}
 	looks := 0
 	look := func(*unix.Stat_t) error { looks++; return nil }
-	a, err := settle(&st, look)
+	a, err := stableVersion(&st, look)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := settle(&st, look)
+	b, err := stableVersion(&st, look)
 	if err != nil || a == b || a == versionOf(&st) || looks > 100 {
 		t.Errorf("got %s and %s after %d looks, %v", a, b, looks, err)
 	}
 	st.Ctim = unix.NsecToTimespec(time.Now().Truncate(time.Second).UnixNano()) // as file systems of whole seconds have it
-	if settled(&st) {
-		t.Error("a change within this second is settled, though another may come in it")
+	if stable(&st) {
+		t.Error("a change within this second is stable, though another may come in it")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestVersionsAreOfRegularFiles(t *testing.T) {
 		if err := unix.Lstat(filepath.Join(dir, name), &st); err != nil {
 			t.Fatal(err)
 		}
-		if v, err := settle(&st, func(*unix.Stat_t) error { return nil }); v != "" || err != nil {
+		if v, err := stableVersion(&st, func(*unix.Stat_t) error { return nil }); v != "" || err != nil {
 			t.Errorf("%s: got %q, %v", name, v, err)
 		}
 	}

@@ -364,7 +364,7 @@ func (u *upload) version(fi *wire.FileInfo) error {
 	look := func(st *unix.Stat_t) error { return unix.Fstat(u.fd, st) }
 	err := look(&st)
 	if err == nil {
-		fi.Version, err = settle(&st, look)
+		fi.Version, err = stableVersion(&st, look)
 	}
 	return err
 }
