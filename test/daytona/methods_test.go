@@ -151,7 +151,7 @@ func TestEachMethodOfPythonDoesWhatItsRowSays(t *testing.T) {
 			publicPreviews(t, env)
 			ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, packagestest.NeedPip(t, "daytona-pip", "."), "-W", "ignore::DeprecationWarning", "testdata/methods.py", side, result)
+			cmd := exec.CommandContext(ctx, packagestest.NeedPip(t, "daytona-pip", "."), "-B", "-W", "ignore::DeprecationWarning", "testdata/methods.py", side, result)
 			cmd.Env = env
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
