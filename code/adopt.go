@@ -75,7 +75,12 @@ func (x extension) Adopt(ctx context.Context, u *engine.Use, rows []*sandbox.Eve
 				continue
 			}
 		}
-		process.CutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", x.s.engine.Now())
+		if own := all.find(func(cc *codeContext) bool { return cc.record().ID == ev.ContextID }); ev.Type == sandbox.EventExec && cc == nil && own != nil && own.currentKernel() != nil {
+			// Its shell is there and runs another, or none: its turn had not come.
+			process.NotRun(ev, fault.New(fault.Unavailable, "the server ended before its turn came"), x.s.engine.Now())
+		} else {
+			process.CutOff(ev, sandbox.CauseHost, "the server ended while it ran, and its kernel is no more", x.s.engine.Now())
+		}
 		if err := x.s.store.Update(ctx, func(tx store.Tx) error { return tx.Events().Finish(ev) }); err != nil {
 			return nil, err
 		}
@@ -160,6 +165,9 @@ func (s *Service) followCells(u *engine.Use, all *contexts, cells []*sandbox.Eve
 			if one.ProcessID == rec.RunningID {
 				ev = one
 			}
+		}
+		if ev != nil && rec.UsedAt.After(ev.At) { // it waited for its turn
+			ev.At = rec.UsedAt
 		}
 		own, err := u.Again(useCode)
 		if err != nil {

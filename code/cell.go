@@ -38,6 +38,7 @@ type cell struct {
 	out      Result
 	excerpts [2]excerpt.Writer // of its output
 	done     chan struct{}     // closed when out and err hold
+	queued   bool              // it was on record before its turn came
 	err      error
 	gap      bool               // some of its output was lost, since it was not taken in time
 	cut      [2]bool            // by stream: the agent has not kept all of the output
@@ -187,12 +188,15 @@ func (x *cell) leaveUntold() {
 	x.started = nil
 }
 
-// refuse ends a cell that is on no record.
+// refuse ends a cell that is on no record, or waited for its turn.
 func (x *cell) refuse(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		err = engine.Stopping()
 	}
 	x.err, x.out = err, Result{}
+	if x.queued && ctx.Err() == nil {
+		x.never(ctx, err)
+	}
 	x.release()
 	x.u.End()
 }
@@ -221,19 +225,18 @@ func (x *cell) leave(ctx context.Context) {
 // intend commits that the cell is about to run: its row, and what another server has to
 // know to follow it.
 func (x *cell) intend(ctx context.Context, k *codeKernel) error {
-	rec := x.cc.record()
-	kind := sandbox.EventCode
-	if rec.Name != "" {
-		kind = sandbox.EventExec // of a shell
+	if x.queued { // it is on record
+		x.event.At = x.s.engine.Now() // when it began: what its shell started before that is no part of it
+		err := x.intendAgain(ctx, k)
+		if err != nil {
+			x.cc.change(func(rec *sandbox.Context) { rec.RunningID = "" })
+		}
+		return err
 	}
-	ev, err := x.u.NewEvent(kind)
+	ev, err := x.newEvent()
 	if err != nil {
 		return err
 	}
-	ev.ProcessID, ev.Language, ev.ContextID = x.ids.CellID, x.ids.Language, x.ids.ContextID
-	ev.User, ev.Cwd = rec.User, rec.Cwd
-	ev.Name, ev.Labels = x.command.Mark.Name, x.command.Mark.Labels
-	ev.Command = sandbox.Clip(x.r.Code, sandbox.MaxEventCommand-len("…"))
 	x.event = ev
 	x.mark(k)
 	ctx, cancel := detached(ctx)
@@ -244,6 +247,24 @@ func (x *cell) intend(ctx context.Context, k *codeKernel) error {
 	}
 	x.cc.setSaved()
 	return nil
+}
+
+// newEvent returns the row of the cell.
+func (x *cell) newEvent() (*sandbox.Event, error) {
+	rec := x.cc.record()
+	kind := sandbox.EventCode
+	if rec.Name != "" {
+		kind = sandbox.EventExec // of a shell
+	}
+	ev, err := x.u.NewEvent(kind)
+	if err != nil {
+		return nil, err
+	}
+	ev.ProcessID, ev.Language, ev.ContextID = x.ids.CellID, x.ids.Language, x.ids.ContextID
+	ev.User, ev.Cwd = rec.User, rec.Cwd
+	ev.Name, ev.Labels = x.command.Mark.Name, x.command.Mark.Labels
+	ev.Command = sandbox.Clip(x.r.Code, sandbox.MaxEventCommand-len("…"))
+	return ev, nil
 }
 
 // mark notes in the record that the cell is the next one of the kernel.

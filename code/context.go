@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
@@ -35,7 +33,7 @@ type contexts struct {
 // codeContext is one context. Its record outlives its kernels, and the server.
 type codeContext struct {
 	in      *contexts
-	lock    *semaphore.Weighted // of the cell, or the start, that is at it; cells come in the order of asking
+	turns   turns // of the cell, or the start, that is at it
 	waiting atomic.Int32
 	alone   bool // it lives for one cell, and is in no list and no store
 
@@ -49,7 +47,7 @@ type codeContext struct {
 }
 
 func (all *contexts) newContext(rec sandbox.Context) *codeContext {
-	return &codeContext{in: all, lock: semaphore.NewWeighted(1), rec: rec}
+	return &codeContext{in: all, rec: rec}
 }
 
 // savedState is what a record's State holds.
@@ -226,14 +224,29 @@ func (cc *codeContext) record() sandbox.Context {
 
 // acquire waits for the lock. It is false if the context is gone then. Release it.
 func (cc *codeContext) acquire(ctx context.Context) (bool, error) {
-	defer cc.waiting.Add(-1)
+	place, err := cc.ask()
+	if err != nil {
+		return false, err
+	}
+	return cc.await(ctx, place)
+}
+
+// ask returns a place among those that wait for the lock. Await it.
+func (cc *codeContext) ask() (chan struct{}, error) {
 	if n := cc.waiting.Add(1); n > MaxQueued {
-		return false, fault.New(fault.Exhausted, "%d cells wait for the context already", MaxQueued).
+		cc.waiting.Add(-1)
+		return nil, fault.New(fault.Exhausted, "%d cells wait for the context already", MaxQueued).
 			WithRemedy("ask again later, or interrupt the one that runs")
 	}
+	return cc.turns.ask(), nil
+}
+
+// await is the rest of acquire.
+func (cc *codeContext) await(ctx context.Context, place chan struct{}) (bool, error) {
+	defer cc.waiting.Add(-1)
 	here, leave := cc.in.s.engine.Bind(ctx)
 	defer leave()
-	if err := cc.lock.Acquire(here, 1); err != nil {
+	if err := cc.turns.wait(here, place); err != nil {
 		if ctx.Err() == nil {
 			err = context.Cause(here)
 		}
@@ -248,9 +261,9 @@ func (cc *codeContext) acquire(ctx context.Context) (bool, error) {
 }
 
 // acquireAtAll waits for the lock, however long that takes.
-func (cc *codeContext) acquireAtAll() { _ = cc.lock.Acquire(context.Background(), 1) }
+func (cc *codeContext) acquireAtAll() { <-cc.turns.ask() }
 
-func (cc *codeContext) release() { cc.lock.Release(1) }
+func (cc *codeContext) release() { cc.turns.release() }
 
 func (cc *codeContext) isSaved() bool {
 	cc.mu.Lock()

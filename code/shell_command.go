@@ -5,7 +5,6 @@ package code
 
 import (
 	"context"
-	"slices"
 	"syscall"
 	"time"
 
@@ -30,10 +29,25 @@ func (cc *codeContext) remember(x *cell) {
 		}
 		first--
 	}
-	for _, old := range cc.recent[:first] {
-		old.kept.Room.Close()
+	var kept []*cell
+	for i, old := range cc.recent {
+		if i >= first || old.waits() {
+			kept = append(kept, old)
+		} else {
+			old.kept.Room.Close()
+		}
 	}
-	cc.recent = append(slices.Clone(cc.recent[first:]), x)
+	cc.recent = append(kept, x)
+}
+
+// waits reports whether it has yet to have its turn, or runs.
+func (x *cell) waits() bool {
+	select {
+	case <-x.done:
+		return false
+	default:
+		return true
+	}
 }
 
 // holds is how much output the command keeps.

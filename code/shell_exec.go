@@ -5,7 +5,6 @@ package code
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/fault"
-	"sandpit.dev/internal/budget"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store/keyed"
 )
@@ -61,21 +59,8 @@ func (s *Service) ShellExec(ctx context.Context, c access.Caller, ref, name stri
 		u.End()
 		return ShellResult{}, err
 	}
-	code := Request{
-		Code: shellText(&r), Env: r.Env, Timeout: r.Timeout, MaxStdout: r.MaxStdout, MaxStderr: r.MaxStderr,
-		InterruptOnDisconnect: r.KillOnDisconnect, Room: s.memory.Open(c.Project),
-	}
 	out := shellSink{give: sink, left: [2]int64{r.MaxStdout, r.MaxStderr}}
-	if sink != nil { // what is kept is for who asks again
-		code.MaxStdout, code.MaxStderr = min(r.MaxStdout, engine.DefaultOutput), min(r.MaxStderr, engine.DefaultOutput)
-	}
-	x := newCell(u, cc, code, out.sink())
-	x.collect, x.stdin = true, r.Stdin
-	x.command = engine.ExecRequest{
-		StreamStdin: r.StreamStdin, MergeOutput: r.MergeOutput, MaxStdout: r.MaxStdout, MaxStderr: r.MaxStderr, Mark: r.Mark, Redact: r.Redact,
-	}
-	// What a shell remembers counts as long as it does. The shell may go in many ways.
-	runtime.AddCleanup(x, (*budget.Room).Close, code.Room)
+	x := s.shellCell(u, cc, c, r, out.sink())
 	cc.remember(x)
 	x.started = r.Started
 	s.engine.Go(func(own context.Context) { x.do(keyed.Carry(own, ctx)) })
@@ -133,8 +118,8 @@ func (s *Service) queueShell(ctx context.Context, u *engine.Use, want sandbox.Co
 		if err != nil {
 			return nil, err
 		}
-		if rec := cc.record(); r.User != "" && rec.User != want.User {
-			return nil, fault.InvalidField("user", "is %s, and the shell %q is of %s", want.User, rec.Name, rec.User)
+		if err := sameUser(cc.record(), want, r); err != nil {
+			return nil, err
 		}
 		ok, err := cc.acquire(here)
 		switch {

@@ -196,6 +196,10 @@ func (s shells) ShellExec(ctx context.Context, c access.Caller, ref, name string
 	return s.sessions.ShellExec(ctx, c, ref, name, begun(r, leave), sink)
 }
 
+func (s shells) ShellQueue(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest) (string, error) {
+	return through(ctx, s.gate, c, func() (string, error) { return s.sessions.ShellQueue(ctx, c, ref, name, r) })
+}
+
 type batches struct {
 	service.Runs
 	gate *admission.Gate

@@ -34,6 +34,11 @@ type Shells interface {
 	Shell(ctx context.Context, c access.Caller, ref, name string) (code.Context, error)
 	DeleteShell(ctx context.Context, c access.Caller, ref, name string) error
 	InterruptShell(ctx context.Context, c access.Caller, ref, name string) error
+	// ShellQueue has a shell run a command when its turn comes, and returns its id at once; ShellQueued returns those that wait,
+	// and AwaitCommand waits until one has begun, or will not any more.
+	ShellQueue(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest) (string, error)
+	ShellQueued(ctx context.Context, c access.Caller, ref, name string) ([]code.Queued, error)
+	AwaitCommand(ctx context.Context, c access.Caller, ref, name, id string) error
 	ShellExec(ctx context.Context, c access.Caller, ref, name string, r engine.ExecRequest, sink func(sandbox.Frame) error) (code.ShellResult, error)
 	// ShellCommand returns the result of one of the last commands when it has ended or the
 	// wait is over.

@@ -6,6 +6,7 @@ package toolbox
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,9 +79,16 @@ func (a *API) commands(ctx context.Context, c *httpapi.Call, ref, session string
 	if err != nil {
 		return nil, err
 	}
-	out := make([]wire.Command, len(page.Items))
+	waiting, err := a.Shells.ShellQueued(ctx, c.Caller, ref, session)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]wire.Command, 0, len(page.Items)+len(waiting))
 	for i := range page.Items {
-		out[i] = commandOf(&page.Items[i])
+		out = append(out, commandOf(&page.Items[i]))
+	}
+	for _, w := range waiting {
+		out = append(out, wire.Command{ID: w.ID, Command: w.Command})
 	}
 	return out, nil
 }
@@ -98,7 +106,8 @@ type sessionExec struct {
 	Body wire.SessionExecute
 }
 
-// sessionExec runs a command line in a session's shell: to its end, or with runAsync until it has begun.
+// sessionExec runs a command line in a session's shell: to its end, or with runAsync as soon as its turn comes, which no client waits
+// for.
 func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec) (wire.SessionExecuted, error) {
 	b := &in.Body
 	if strings.TrimSpace(b.Command) == "" {
@@ -112,26 +121,19 @@ func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec)
 	if _, err := a.Shells.Shell(ctx, c.Caller, in.Ref, in.Session); err != nil { // a command would make it
 		return wire.SessionExecuted{}, err
 	}
-	begun := ""
 	if async {
 		c.Status, r.StreamStdin = http.StatusAccepted, true
-		var left context.CancelFunc
-		ctx, left = context.WithCancel(ctx)
-		defer left()
-		r.Started = func(id string) { begun = id; left() } // it goes on
+		id, err := a.Shells.ShellQueue(ctx, c.Caller, in.Ref, in.Session, r)
+		return wire.SessionExecuted{CommandID: id}, err
 	}
 	res, err := a.Shells.ShellExec(ctx, c.Caller, in.Ref, in.Session, r, nil)
-	if err != nil && begun == "" {
+	if err != nil {
 		return wire.SessionExecuted{}, err
 	}
-	out := wire.SessionExecuted{CommandID: begun}
-	if !async {
-		out.CommandID = res.ProcessID
-		stdout, stderr := string(res.Stdout), string(res.Stderr)
-		out.Stdout, out.Stderr, out.Output, out.ExitCode = &stdout, &stderr, new(stdout+stderr), &res.ExitCode
-		if release.MarksOutput(release.Of(c.R)) {
-			out.Output = new(string(mark(sandbox.Stdout)) + stdout + string(mark(sandbox.Stderr)) + stderr)
-		}
+	stdout, stderr := string(res.Stdout), string(res.Stderr)
+	out := wire.SessionExecuted{CommandID: res.ProcessID, Stdout: &stdout, Stderr: &stderr, Output: new(stdout + stderr), ExitCode: &res.ExitCode}
+	if release.MarksOutput(release.Of(c.R)) {
+		out.Output = new(string(mark(sandbox.Stdout)) + stdout + string(mark(sandbox.Stderr)) + stderr)
 	}
 	return out, nil
 }
@@ -191,13 +193,40 @@ func (a *API) commandLogs(ctx context.Context, c *httpapi.Call, in *commandLogs)
 		return err
 	}
 	socket := strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket")
-	g, err := a.Processes.Follow(ctx, c.Caller, in.Ref, p.ID, engine.FollowRequest{Once: !socket})
+	waiting, err := a.waits(ctx, c, in)
+	if err != nil {
+		return err
+	}
+	if waiting && !socket {
+		return new(logs).answer(c)
+	}
+	follow := func(ctx context.Context) (*engine.Following, error) {
+		return a.Processes.Follow(ctx, c.Caller, in.Ref, p.ID, engine.FollowRequest{Once: !socket})
+	}
+	if waiting {
+		c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) {
+			var g *engine.Following
+			followLogs(ctx, conn, c.Stall(), func(ctx context.Context) (_ *engine.Following, err error) {
+				if err = a.Shells.AwaitCommand(ctx, c.Caller, in.Ref, in.Session, p.ID); err == nil {
+					g, err = follow(ctx)
+				}
+				return g, err
+			})
+			if g != nil {
+				g.Close()
+			}
+		})
+		return nil
+	}
+	g, err := follow(ctx)
 	if err != nil {
 		return err
 	}
 	defer g.Close()
 	if socket {
-		c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) { followLogs(ctx, conn, g, c.Stall()) })
+		c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) {
+			followLogs(ctx, conn, c.Stall(), func(context.Context) (*engine.Following, error) { return g, nil })
+		})
 		return nil
 	}
 	ctx, done := c.Bound(ctx)
@@ -258,8 +287,18 @@ func (l *logs) answer(c *httpapi.Call) error {
 	return err
 }
 
-// followLogs sends what a command writes, each piece behind its stream's mark, until it has ended.
-func followLogs(ctx context.Context, conn *websocket.Conn, g *engine.Following, stall time.Duration) {
+// waits reports whether a command has yet to have its turn.
+func (a *API) waits(ctx context.Context, c *httpapi.Call, in *commandLogs) (bool, error) {
+	all, err := a.Shells.ShellQueued(ctx, c.Caller, in.Ref, in.Session)
+	if fault.Is(err, fault.NotFound) { // a session that is deleted leaves its commands
+		return false, nil
+	}
+	return slices.ContainsFunc(all, func(q code.Queued) bool { return q.ID == in.Command }), err
+}
+
+// followLogs sends what a command writes, each piece behind its stream's mark, until it has ended. open returns what is
+// followed, as soon as the command has begun.
+func followLogs(ctx context.Context, conn *websocket.Conn, stall time.Duration, open func(context.Context) (*engine.Following, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	steady := context.WithoutCancel(ctx) // a context that ends breaks a connection
@@ -273,9 +312,12 @@ func followLogs(ctx context.Context, conn *websocket.Conn, g *engine.Following, 
 			}
 		}
 	}()
-	_, err := g.Run(ctx, engine.FollowSink{Frame: func(f sandbox.Frame) error {
-		return write(steady, conn, websocket.MessageBinary, append(mark(f.Stream), f.Data...), stall)
-	}})
+	g, err := open(ctx)
+	if err == nil {
+		_, err = g.Run(ctx, engine.FollowSink{Frame: func(f sandbox.Frame) error {
+			return write(steady, conn, websocket.MessageBinary, append(mark(f.Stream), f.Data...), stall)
+		}})
+	}
 	status := websocket.StatusNormalClosure
 	if err != nil {
 		status = websocket.StatusGoingAway

@@ -53,6 +53,14 @@ r = await s.process.executeSessionCommand("a", { command: "for i in 1 2; do echo
 let out = "";
 await s.process.getSessionCommandLogs("a", r.cmdId, (text) => { out += text; }, () => {});
 check("session: followed", out, "1\n2\n");
+const waits = await s.process.executeSessionCommand("a", { command: "read x", runAsync: true });
+r = await s.process.executeSessionCommand("a", { command: "echo after", runAsync: true });
+check("session: in turn", (await s.process.getSessionCommand("a", r.cmdId)).exitCode, undefined);
+out = "";
+const followed = s.process.getSessionCommandLogs("a", r.cmdId, (text) => { out += text; }, () => {});
+await s.process.sendSessionCommandInput("a", waits.cmdId, "go\n");
+await followed;
+check("session: followed from before its turn", out, "after\n");
 out = "";
 const pty = await s.process.createPty({ id: "p", cols: 90, rows: 20, onData: (b) => { out += Buffer.from(b).toString(); } });
 await pty.waitForConnection();

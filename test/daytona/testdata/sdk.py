@@ -139,6 +139,23 @@ check("session: logs", p.get_session_command_logs("s", r.cmd_id).stdout, "got he
 check("session: its end", p.get_session_command("s", r.cmd_id).exit_code, 0)
 raises("session: input to what has ended", e.DaytonaCommandAlreadyCompletedError, lambda: p.send_session_command_input("s", r.cmd_id, "x"))
 check("session: commands", [c.exit_code for c in p.get_session("s").commands], [1, 0, 0])
+first = p.execute_session_command("s", SessionExecuteRequest(command="read x; echo first $x", run_async=True))
+second = p.execute_session_command("s", SessionExecuteRequest(command="echo second; read y; echo $y; (exit 4)", run_async=True))
+check("session: in turn", ([c.id for c in p.get_session("s").commands][-2:], p.get_session_command("s", second.cmd_id).exit_code), ([first.cmd_id, second.cmd_id], None))
+check("session: logs of what waits", p.get_session_command_logs("s", second.cmd_id).output, "")
+
+
+async def followed():
+    seen["out"] = ""
+    follower = asyncio.create_task(p.get_session_command_logs_async("s", second.cmd_id, add("out"), add("err")))
+    await asyncio.to_thread(p.send_session_command_input, "s", first.cmd_id, "go\n")
+    await asyncio.to_thread(p.send_session_command_input, "s", second.cmd_id, "on\n")
+    await follower
+
+
+asyncio.run(followed())
+check("session: followed from before its turn", seen["out"], "second\non\n")
+check("session: each its own", (p.get_session_command_logs("s", first.cmd_id).output, p.get_session_command("s", second.cmd_id).exit_code), ("first go\n", 4))
 p.delete_session("s")
 raises("session: deleted", e.DaytonaNotFoundError, lambda: p.get_session("s"))
 
