@@ -11,12 +11,10 @@ func lackingOperations() []lacking.Operation {
 	const (
 		snapshots = "snapshots are not served to these clients yet"
 		ssh       = "there is no SSH to sandboxes here"
-		pools     = "warm pools are the operator's here"
 	)
 	const (
 		useImage    = "begin with an image, fork a sandbox, or take a snapshot by POST /v1/sandboxes/ID/snapshots"
 		useTerminal = "open a terminal: create_pty_session, or sandpit shell"
-		usePools    = "set pools in the server's configuration"
 	)
 	return []lacking.Operation{
 		{Pattern: "GET,POST /snapshots", Why: snapshots, Remedy: useImage},
@@ -29,8 +27,6 @@ func lackingOperations() []lacking.Operation {
 		{Pattern: "GET /object-storage/push-access", Why: "files for a build are not taken from these clients yet", Remedy: "build the image by sandpit image build"},
 		{Pattern: "POST,DELETE /sandbox/{id}/ssh-access", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET /sandbox/ssh-access/validate", Why: ssh, Remedy: useTerminal},
-		{Pattern: "GET,POST /warm-pools", Why: pools, Remedy: usePools},
-		{Pattern: "PATCH,DELETE /warm-pools/{pool}", Why: pools, Remedy: usePools},
 		{Pattern: "GET /sandbox/{id}/telemetry/{kind}", Why: "logs and traces of sandboxes are not collected for these clients", Remedy: "read the output of commands, or GET /v1/sandboxes/ID/activity"},
 	}
 }

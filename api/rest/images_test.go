@@ -149,6 +149,8 @@ func TestTheLogOfABuild(t *testing.T) {
 	}
 }
 
+func (s *shelf) AllPools(context.Context, access.Caller) ([]prewarm.PoolInfo, error) { return nil, nil }
+
 func (s *shelf) Pools(_ context.Context, _ access.Caller, name string) (string, []prewarm.PoolInfo, error) {
 	s.asked = append(s.asked, name)
 	return "python", []prewarm.PoolInfo{

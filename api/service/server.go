@@ -51,6 +51,7 @@ type Keeper interface {
 	// Log writes the output of the last build, and with follow what the one that goes on writes until it ends.
 	// flush is called when there is no more for now.
 	Log(ctx context.Context, c access.Caller, name string, w io.Writer, follow bool, flush func() error) error
+	AllPools(ctx context.Context, c access.Caller) ([]prewarm.PoolInfo, error)
 	// Pools returns the pools of an image, and ChangePool changes one.
 	Pools(ctx context.Context, c access.Caller, name string) (image string, all []prewarm.PoolInfo, err error)
 	ChangePool(ctx context.Context, c access.Caller, p images.PoolChange) (image string, all []prewarm.PoolInfo, err error)

@@ -24,6 +24,16 @@ func (k *Keeper) Pools(ctx context.Context, c access.Caller, name string) (image
 	return k.poolsOf(name)
 }
 
+// AllPools returns how all pools stand.
+func (k *Keeper) AllPools(ctx context.Context, c access.Caller) ([]prewarm.PoolInfo, error) {
+	_, leave, err := k.engine.Enter(ctx, c, access.SandboxesRead)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return k.engine.Pools().Info(), nil
+}
+
 func (k *Keeper) poolsOf(name string) (image string, all []prewarm.PoolInfo, err error) {
 	entry, err := k.store.Resolve(name)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestASecretIsToldToNobody(t *testing.T) {
+func TestSecretsAndPoolsAreNotOthers(t *testing.T) {
 	d := open(t)
 	const value = "sk-the-value-of-the-key"
 	id := d.create(d.token, `{"name":"mine"}`)
@@ -47,6 +47,20 @@ func TestASecretIsToldToNobody(t *testing.T) {
 	} {
 		status, b := d.ask(c.token, c.method, c.path, js, strings.NewReader(c.body))
 		d.refused(c.who+": "+c.method+" "+c.path, status, b, c.want)
+	}
+	// Pools are the server's.
+	if status, b := d.ask(d.token, "POST", "/warm-pools", js, strings.NewReader(`{"snapshot":"python","pool":1}`)); status != 201 {
+		t.Fatalf("a pool: %d %s", status, b)
+	}
+	admin := d.run("token", "create", "--name", "admin", "--scope", "admin")
+	for _, token := range []string{mallet, writer, admin} {
+		for _, c := range [][3]string{{"POST", "/warm-pools", `{"snapshot":"node","pool":1}`}, {"PATCH", "/warm-pools/python", `{"pool":9}`}, {"DELETE", "/warm-pools/python", ""}} {
+			status, b := d.ask(token, c[0], c[1], js, strings.NewReader(c[2]))
+			d.refused("who does not run the server: "+c[0]+" "+c[1], status, b, 403)
+		}
+	}
+	if status, b := d.ask(d.token, "DELETE", "/warm-pools/python", "", nil); status != 204 {
+		t.Errorf("delete a pool: %d %s", status, b)
 	}
 	if status, b := d.ask(mallet, "GET", "/secret/paginated", "", nil); status != 200 || !bytes.Contains(b, []byte(`"items":[]`)) {
 		t.Errorf("another project's list: %d %s", status, b)

@@ -129,7 +129,7 @@ async function resources(d, s) {
   await tried(() => s.updateSecrets({ TOKEN: "TOKEN" }));
   await tried(() => s.updateSecrets({}));
   await tried(() => d.secret.delete(secret));
-  const { id: pool = "none" } = (await tried(() => d.warmPool.create({ snapshot: "of-a-sandbox", pool: 1 }))) ?? {};
+  const { id: pool = "none" } = (await tried(() => d.warmPool.create({ snapshot: "python", pool: 1 }))) ?? {};
   await tried(() => d.warmPool.list());
   await tried(() => d.warmPool.update(pool, { pool: 2 }));
   await tried(() => d.warmPool.delete(pool));

@@ -171,7 +171,7 @@ async def resources(d, s):
     await tried(lambda: s.update_secrets({"TOKEN": "TOKEN"}))
     await tried(lambda: s.update_secrets({}))
     await tried(lambda: d.secret.delete(of))
-    pool = await tried(lambda: d.warm_pool.create("of-a-sandbox", 1))
+    pool = await tried(lambda: d.warm_pool.create("python", 1))
     of = pool.id if pool else "none"
     await tried(d.warm_pool.list)
     await tried(lambda: d.warm_pool.update(of, 2))

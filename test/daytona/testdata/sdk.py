@@ -262,6 +262,18 @@ raises("secrets: get what is deleted", api.NotFoundException, lambda: d.secret.g
 check("secrets: get", d.secret.get(key.id).name, "anthropic-prod")
 d.secret.delete(key.id)
 
+# Pools.
+pool = d.warm_pool.create("python", 1)
+check("pools: create", (pool.snapshot, pool.pool, pool.cpu, pool.mem, pool.disk), ("python", 1, 1, 1, 3))
+raises("pools: of an image that has one", api.ConflictException, lambda: d.warm_pool.create("python", 2))
+raises("pools: of no image", api.NotFoundException, lambda: d.warm_pool.create("none-such", 1))
+raises("pools: too large", api.BadRequestException, lambda: d.warm_pool.create("python", 1001))
+check("pools: update", d.warm_pool.update(pool.id, 2).pool, 2)
+check("pools: list", [(x.id, x.pool) for x in d.warm_pool.list()], [(pool.id, 2)])
+d.warm_pool.delete(pool.id)
+check("pools: deleted", d.warm_pool.list(), [])
+raises("pools: update what is deleted", api.NotFoundException, lambda: d.warm_pool.update(pool.id, 1))
+
 # Previews.
 p.create_session("web")
 p.execute_session_command("web", SessionExecuteRequest(command="python3 -m http.server 3000", run_async=True))
