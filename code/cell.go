@@ -7,11 +7,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
-	"unicode"
 
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
@@ -470,25 +468,6 @@ func (x *cell) record(ctx context.Context, took time.Duration) {
 	if err := x.u.Record(ctx, x.event, took, x.cc.put); err != nil {
 		x.s.log.Error("the end of a cell cannot be recorded; the next start does it", "sandbox", x.u.Sandbox(), "cell", x.event.ProcessID, "error", err)
 	}
-}
-
-// outcomeText is one line for people.
-func outcomeText(r *Result) string {
-	switch {
-	case r.Error != nil:
-		first, _, _ := strings.Cut(r.Error.Value, "\n")
-		return strings.Map(func(c rune) rune {
-			if !unicode.IsPrint(c) {
-				return ' '
-			}
-			return c
-		}, strings.TrimSuffix(r.Error.Name+": "+first, ": "))
-	case r.CauseDetail != "":
-		return r.CauseDetail
-	case r.Status == Interrupted:
-		return "interrupted"
-	}
-	return ""
 }
 
 // notBegun completes the row of a cell that never ran, for err.

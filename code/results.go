@@ -5,6 +5,8 @@ package code
 
 import (
 	"context"
+	"strings"
+	"unicode"
 
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/kernel"
@@ -50,4 +52,23 @@ func (x *cell) collecting() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.collect
+}
+
+// outcomeText is one line for people.
+func outcomeText(r *Result) string {
+	switch {
+	case r.Error != nil:
+		first, _, _ := strings.Cut(r.Error.Value, "\n")
+		return strings.Map(func(c rune) rune {
+			if !unicode.IsPrint(c) {
+				return ' '
+			}
+			return c
+		}, strings.TrimSuffix(r.Error.Name+": "+first, ": "))
+	case r.CauseDetail != "":
+		return r.CauseDetail
+	case r.Status == Interrupted:
+		return "interrupted"
+	}
+	return ""
 }
