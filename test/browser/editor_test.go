@@ -129,7 +129,7 @@ func TestASandboxInTheConsole(t *testing.T) {
 
 	t.Run("ItsUseIsPlotted", func(t *testing.T) {
 		one.t = t
-		one.until("four plots are drawn", "document.querySelectorAll('.plot canvas').length === 4")
+		one.until("six plots are drawn", "document.querySelectorAll('.plot canvas').length === 6")
 		s.do(t, "exec", "shop", "--", "sh", "-c", "head -c 30000000 /dev/urandom > big; sync")
 		one.until("the disk's plot has the new file", "Number(/([0-9.]+) MiB/.exec([...document.querySelectorAll('.plot [role=img]')].find(e => e.ariaLabel.startsWith('Disk')).ariaLabel.replace(/.*now/, ''))?.[1]) > 28")
 		// What is drawn is there: a line in its color, and not an empty canvas.
