@@ -29,6 +29,7 @@ type answers struct {
 	dead  map[string]bool // sandboxes that a delete was answered for
 	calls int             // that were answered
 	many  int             // of those, too many at once
+	never int             // commands that are told as ones that never began, at each look
 	kinds map[string]int
 }
 
@@ -391,10 +392,22 @@ func (a *answers) keptOf(ctx context.Context, b *replied) error {
 	return nil
 }
 
-// keptCommand follows a command that was begun to its end, which is told by the socket's close.
+// keptCommand follows a command that was answered to its end, which is told by the socket's close. One whose turn had not come
+// when the server was killed is on record as one that never began.
 func (a *answers) keptCommand(ctx context.Context, b *replied, id string, c async) error {
 	path := inside(b.id) + "/process/session/" + c.session + "/command/" + id
 	conn, err := a.wire.dial(ctx, path+"/logs?follow=true")
+	if r, refused := errors.AsType[*refusal](err); refused && r.status == http.StatusNotFound {
+		var never struct{ ExitCode *int }
+		if _, err := a.wire.call(ctx, "GET", path, nil, &never); err != nil {
+			return fmt.Errorf("%w, and %w", r, err)
+		}
+		if never.ExitCode == nil || *never.ExitCode == c.code {
+			return fmt.Errorf("it has no log, and the exit code %v: %w", never.ExitCode, r)
+		}
+		a.did(func() { a.never++ })
+		return nil
+	}
 	if err != nil {
 		return err
 	}

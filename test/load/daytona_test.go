@@ -55,8 +55,8 @@ func TestDaytonasClientsSurviveKill9(t *testing.T) {
 			t.Fatalf("round %d, after the kill: %v", round, err)
 		}
 	}
-	t.Logf("%d kills under %d clients: %d answers, %d of them that there is too much at once; %v; %d streams ended; at the end %d sandboxes, %d deleted",
-		rounds, clients+watchers, a.calls, a.many, a.kinds, streams, len(a.boxes), len(a.dead))
+	t.Logf("%d kills under %d clients: %d answers, %d of them that there is too much at once; %v; %d streams ended; %d times a command had not begun; at the end %d sandboxes, %d deleted",
+		rounds, clients+watchers, a.calls, a.many, a.kinds, streams, a.never, len(a.boxes), len(a.dead))
 	h.endsAsClientsUnderstand(ctx, a)
 	if err := h.deleteAll(ctx); err != nil {
 		t.Fatal(err)
