@@ -155,13 +155,13 @@ func (s *server) sdk(ctx context.Context, python string, n int) (*Figures, error
 	cmd.Stderr = &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("Daytona's SDK: %w: %s", err, said.Bytes())
+		return nil, fmt.Errorf("the SDK of Daytona: %w: %s", err, said.Bytes())
 	}
 	var all series
 	for i, line := range bytes.Fields(out) {
 		seconds, err := strconv.ParseFloat(string(line), 64)
 		if err != nil {
-			return nil, fmt.Errorf("Daytona's SDK printed %q", line)
+			return nil, fmt.Errorf("the SDK of Daytona printed %q", line)
 		}
 		if i >= warmUp {
 			all.add(time.Duration(seconds*float64(time.Second)), nil)
