@@ -5,6 +5,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -65,7 +66,20 @@ func (c *Client) AwaitTemplate(ctx context.Context, ref string) (*v1.Template, e
 	}
 }
 
-// UpdateTemplate changes which template is a default.
+// TemplateLog opens what the build of a template has written; with follow it ends when that does. The caller closes it.
+func (c *Client) TemplateLog(ctx context.Context, ref string, follow bool) (io.ReadCloser, error) {
+	q := make(url.Values)
+	if follow {
+		q.Set("follow", "true")
+	}
+	resp, err := c.do(ctx, request{method: "GET", path: "/templates/" + seg(ref) + "/log", query: q})
+	if err != nil {
+		return nil, err
+	}
+	return &archive{resp.Body, "log", "ask again"}, nil
+}
+
+// UpdateTemplate changes which template is a default, or what is active.
 func (c *Client) UpdateTemplate(ctx context.Context, ref string, r v1.UpdateTemplate) (*v1.Template, error) {
 	t := new(v1.Template)
 	if _, err := c.call(ctx, request{method: "PATCH", path: "/templates/" + seg(ref), body: r}, t); err != nil {

@@ -5,8 +5,10 @@ package daemon
 
 import (
 	"net/http"
+	"strings"
 
 	"sandpit.dev/api/daytona"
+	"sandpit.dev/api/daytona/objects"
 	"sandpit.dev/api/gateway"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/mcp/toolset"
@@ -29,13 +31,14 @@ type coat struct {
 // coats returns those that are to be.
 func (p *surfaceParts) coats(g *guard.Guard, services service.Services) (all []coat, err error) {
 	if p.daytona.Enabled {
+		keys := objects.NewKeys(nil)
 		a, err := daytona.New(daytona.Options{
-			Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Files: p.links.files, Target: toolset.OnlyRegion, Version: p.version, Memory: p.memory,
+			Services: services, Guard: g, Previews: linkMaker{p.links.ports}, Files: p.links.files, Contexts: p.contexts, Keys: keys, Target: toolset.OnlyRegion, Version: p.version, Memory: p.memory,
 		})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, coat{daytona.Base, a, a.Close})
+		all = append(all, coat{daytona.Base, a, a.Close}, coat{strings.TrimSuffix(objects.Root, "/"), objects.New(g, keys, p.contexts), func() {}})
 	}
 	if p.gateway.Enabled {
 		a, err := gateway.New(gateway.Options{Services: services, Guard: g, Memory: p.memory})

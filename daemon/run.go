@@ -23,6 +23,7 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/rest"
 	"sandpit.dev/build"
+	"sandpit.dev/build/contexts"
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/events"
@@ -251,7 +252,11 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	made, err := newTemplates(eng, &cfg, network.Rules, images, log)
+	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
+	images.Use(builder)
+	brings := newBringer(eng, images, drivers, cfg.Runtimes.wanted()[0].Name())
+	begins := &templateImages{Service: builder, store: images, catalogue: imagekeeper.NewCatalogue(eng), brings: brings}
+	made, err := newTemplates(eng, &cfg, network.Rules, begins, log)
 	if err != nil {
 		return err
 	}
@@ -260,10 +265,12 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	brings := newBringer(eng, images, drivers, cfg.Runtimes.wanted()[0].Name())
 	creator := &templates.Creator{Engine: eng, Templates: made, Bring: brings.bring}
-	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
-	images.Use(builder)
+	begins.keeper = imagekeeper.New(creator, images, copiesOf(drivers, log)...)
+	sent, err := contexts.Open(contexts.Options{Dir: filepath.Join(cfg.Data, "contexts"), Room: images.Room, Logger: log})
+	if err != nil {
+		return err
+	}
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
 	runner := runs.New(creator, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
@@ -295,7 +302,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Network: eng.Carried, Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
-		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: imagekeeper.New(creator, images, copiesOf(drivers, log)...), dockerfiles: builder, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, orkestr: cfg.Orkestr, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
+		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: begins.keeper, dockerfiles: builder, contexts: sent, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, orkestr: cfg.Orkestr, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit: audited, doctor: checks, overview: overview.New(keys.Store(), stats, counted.Recent(), overview.Options{Files: openFiles, Drivers: drivers, Started: time.Now(), Logger: log}),
@@ -325,6 +332,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 			return nil
 		})
 	}
+	group.Go(func() error { return sent.Run(ctx) })
 	group.Go(func() error { return tokens.Run(ctx) })
 	group.Go(func() error { return issuers.Run(ctx) })
 	group.Go(func() error { return keys.Run(ctx) })

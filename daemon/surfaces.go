@@ -31,6 +31,7 @@ import (
 	apiruns "sandpit.dev/api/runs"
 	"sandpit.dev/api/service"
 	"sandpit.dev/audit/recorder"
+	"sandpit.dev/build/contexts"
 	"sandpit.dev/code"
 	"sandpit.dev/console"
 	"sandpit.dev/doctor"
@@ -66,6 +67,7 @@ type surfaceParts struct {
 	requests       *ask.Desk
 	images         *images.Keeper
 	dockerfiles    service.Dockerfiles
+	contexts       *contexts.Store
 	tokens         *bearer.Authority
 	console        ConsoleConfig
 	daytona        WireConfig
@@ -205,7 +207,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 			return
 		}
 		for i := range coats {
-			if strings.HasPrefix(r.URL.Path, coats[i].base+"/") {
+			if strings.HasPrefix(r.URL.Path+"/", coats[i].base+"/") {
 				coats[i].ServeHTTP(w, r)
 				return
 			}
@@ -238,7 +240,7 @@ func checkMCPPath(p string) error {
 		return nil
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
-	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console", "daytona", "gateway", "orkestr"}
+	taken := []string{"", "mcp", "v1", "api", "connect", "healthz", "readyz", "health", "ready", "metrics", "register", ".well-known", "artifacts", "files", "preview", "console", "daytona", "daytona-contexts", "gateway", "orkestr"}
 	if !strings.HasPrefix(p, "/") || path.Clean(p) != p || slices.Contains(taken, first) || strings.ContainsAny(p, "{} \t?#%") {
 		return fault.InvalidField("mcp.path", "%q is not a path of its own, such as /tools", sandbox.Clip(p, 80))
 	}

@@ -6,10 +6,14 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"time"
 
+	"sandpit.dev/access"
+	"sandpit.dev/build"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/images"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
@@ -72,14 +76,44 @@ func (c *Config) specs(rules permit.Rules) (map[string]template.Spec, error) {
 	return out, nil
 }
 
+// templateImages is what templates begin with.
+type templateImages struct {
+	*build.Service
+	store     *image.Store
+	catalogue *images.Catalogue
+	brings    *bringer
+	keeper    *images.Keeper // which is made of the templates, and set before a server runs
+}
+
+func (t *templateImages) Here(ctx context.Context, name string) error {
+	_, err := t.store.Find(ctx, name)
+	return err
+}
+
+func (t *templateImages) Bring(ctx context.Context, c access.Caller, name string) error {
+	if err := t.brings.bring(ctx, c, &engine.CreateRequest{Image: name}); err != nil {
+		return err
+	}
+	if _, err := t.store.Resolve(name); err == nil {
+		_, err := t.catalogue.BuildImage(ctx, c, name)
+		return err
+	}
+	_, err := t.catalogue.PullImage(ctx, c, name)
+	return err
+}
+
+func (t *templateImages) Forget(ctx context.Context, digest string) error {
+	return t.keeper.Forget(ctx, digest)
+}
+
 // newTemplates returns the templates above an engine, whose options have up.
-func newTemplates(eng *engine.Engine, cfg *Config, rules permit.Rules, images *image.Store, log *slog.Logger) (*templates.Service, error) {
+func newTemplates(eng *engine.Engine, cfg *Config, rules permit.Rules, from *templateImages, log *slog.Logger) (*templates.Service, error) {
 	specs, err := cfg.specs(rules)
 	if err != nil {
 		return nil, err
 	}
 	s := templates.New(eng, templates.Options{
-		Resolve: images.Resolve, Network: func(p *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) { return eng.Settings().Network.Check(p) }, Configured: specs, Default: cfg.DefaultTemplate, Logger: log,
+		Resolve: from.store.Resolve, Images: from, Logs: filepath.Join(cfg.Data, "templates"), Network: func(p *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error) { return eng.Settings().Network.Check(p) }, Configured: specs, Default: cfg.DefaultTemplate, Logger: log,
 	})
 	return s, s.CheckConfigured()
 }

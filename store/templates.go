@@ -22,8 +22,12 @@ type Templates interface {
 	Building() ([]*template.Template, error)
 	// OfDisk returns those whose disk is a snapshot.
 	OfDisk(snapshot sandbox.ID) ([]*template.Template, error)
-	// Finish sets Status, Snapshot and Failure of one that is Building; else it is fault.Conflict.
+	// OfImage returns those whose Dockerfile made an image, by its digest.
+	OfImage(digest string) ([]*template.Template, error)
+	// Finish sets Status, Snapshot, Image and Failure of one that is Building; else it is fault.Conflict.
 	Finish(t *template.Template) error
+	// SetInactive sets Inactive; fault.NotFound if it does not exist.
+	SetInactive(id string, inactive bool) error
 	Delete(id string) error // fault.NotFound if it does not exist
 	// Default returns the name of a project's default template; empty: none.
 	Default(project string) (name string, err error)

@@ -29,6 +29,8 @@ const (
 	MaxDescription = 1024
 	MaxCommand     = 8192
 	MaxSteps       = 64
+	MaxDockerfile  = 64 << 10
+	MaxContexts    = 200 // archives of files for a Dockerfile
 	MaxStepsBytes  = 64 << 10
 	MaxSkills      = 50
 	MaxOutput      = 4096 // of a step that failed
@@ -58,7 +60,9 @@ type Template struct {
 
 	Status   Status
 	Snapshot sandbox.ID // the disk that sandboxes begin with; empty: the image's
+	Image    string     // the image that its Dockerfile made, by its digest; empty: Spec.Image
 	Failure  *Failure   // why it is Failed
+	Inactive bool       // nothing is made of it until it is active again
 
 	CreatedAt time.Time
 	CreatedBy string
@@ -77,6 +81,9 @@ type Spec struct {
 	ForSkills   []string               `json:"for_skills,omitempty"` // names of skills that it is chosen by
 	Steps       []string               `json:"steps,omitempty"`      // shell commands that make its disk, as root
 	Disk        sandbox.ID             `json:"disk,omitempty"`       // the snapshot that is its disk
+	Of          sandbox.ID             `json:"of,omitempty"`         // the sandbox of which Disk was taken for it, so that it is deleted with it
+	Dockerfile  string                 `json:"dockerfile,omitempty"` // makes its image
+	Contexts    []string               `json:"contexts,omitempty"`   // the archives of files that the Dockerfile copies, by their hashes
 	Origin      string                 `json:"origin,omitempty"`     // "configuration": of the operator's file
 }
 
@@ -114,12 +121,12 @@ func CheckName(name string) string {
 	ok := name != "" && len(name) <= MaxName && !IsID(name) && !strings.Contains(name, "..")
 	for i := 0; ok && i < len(name); i++ {
 		c := name[i]
-		ok = c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || i > 0 && strings.IndexByte("-._", c) >= 0
+		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || i > 0 && strings.IndexByte("-._:", c) >= 0
 	}
 	if ok {
 		return ""
 	}
-	return fmt.Sprintf("it is 1 to %d lower-case letters, digits, dots, dashes and underscores, begins with a letter or a digit, and is no id", MaxName)
+	return fmt.Sprintf("it is 1 to %d letters, digits, dots, dashes, underscores and colons, begins with a letter or a digit, and is no id", MaxName)
 }
 
 // ParseRef reads NAME or NAME@VERSION; version 0 is the newest that is ready. Anything else is a name, which
@@ -168,13 +175,16 @@ func Pick(versions []*Template, version int) *Template {
 	return best
 }
 
+// Usable reports whether sandboxes can be made of it.
+func (t *Template) Usable() bool { return t.Status == Ready && !t.Inactive }
+
 // BySkills returns, of templates that are ready, the one that is for most of the skills; of several the
 // project's own before the server's, and the first by name. Of one name only the newest counts. Nil: none is.
 func BySkills(all []*Template, skills []string) *Template {
 	newest := make(map[[2]string]*Template)
 	for _, t := range all {
 		k := [2]string{t.Project, t.Name}
-		if was := newest[k]; t.Status == Ready && (was == nil || was.Version < t.Version) {
+		if was := newest[k]; t.Usable() && (was == nil || was.Version < t.Version) {
 			newest[k] = t
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/daytona/lacking"
+	"sandpit.dev/api/daytona/objects"
 	"sandpit.dev/api/daytona/problem"
 	"sandpit.dev/api/daytona/toolbox"
 	"sandpit.dev/api/daytona/wire"
@@ -34,6 +35,8 @@ type Options struct {
 	Guard    *guard.Guard     // required
 	Previews Previews         // required
 	Files    *filelink.Links  // required
+	Contexts Contexts         // required
+	Keys     *objects.Keys    // by which clients send what Contexts keeps; required
 	Target   string           // the name of the one region: the server's; required
 	Version  string           // of the server
 	// Heartbeat, Stall and Memory are as in [httpapi.Options].
@@ -48,6 +51,8 @@ type API struct {
 	target   string
 	version  string
 	files    *filelink.Links
+	contexts Contexts
+	keys     *objects.Keys
 	handler  *httpapi.Handler
 	signed   http.Handler // files by signed addresses
 	events   http.Handler
@@ -56,11 +61,11 @@ type API struct {
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if !o.Services.Complete() || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Target == "" {
-		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files and the name of its region")
+	if !o.Services.Complete() || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Contexts == nil || o.Keys == nil || o.Target == "" {
+		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files, contexts, their keys and the name of its region")
 	}
-	a := &API{Services: o.Services, previews: o.Previews, files: o.Files, target: o.Target, version: o.Version}
-	ops := slices.Concat(a.operations(), a.clockOperations(), lacking.Operations("", lackingOperations()))
+	a := &API{Services: o.Services, previews: o.Previews, files: o.Files, target: o.Target, version: o.Version, contexts: o.Contexts, keys: o.Keys}
+	ops := slices.Concat(a.operations(), a.clockOperations(), a.snapshotOperations(), lacking.Operations("", lackingOperations()))
 	inside := toolbox.New(toolbox.Options{Services: o.Services, Guard: o.Guard, Files: o.Files})
 	under := []string{toolboxPath + "/{id}", toolboxPath + "/{id}/toolbox"} // the second is older clients'
 	for _, op := range inside.Operations() {

@@ -4,49 +4,112 @@
 package daytona
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
+	"io"
+	"slices"
 	"strings"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/daytonaterms"
+	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/fault"
 	"sandpit.dev/image/dockerfile"
 )
 
+// Contexts keeps the files that clients send for builds; *contexts.Store is it.
+type Contexts interface {
+	// Archive returns an archive of a Dockerfile and of what was sent by these hashes; fault.NotFound where one is not here.
+	Archive(project, dockerfile string, hashes []string) (io.ReadCloser, error)
+	Remove(project string, hashes []string)
+}
+
 // maxDockerfile bounds a Dockerfile, in bytes.
 const maxDockerfile = 256 << 10
 
+// Fields of a build.
+const (
+	dockerfileField = "buildInfo.dockerfileContent"
+	hashesField     = "buildInfo.contextHashes"
+)
+
+// onlyImage returns the image of a Dockerfile of one FROM; "": it is to be built.
+func onlyImage(b *wire.BuildInfo) (string, error) {
+	switch {
+	case strings.TrimSpace(b.Dockerfile) == "":
+		return "", fault.InvalidField(dockerfileField, "is empty; give a Dockerfile, or leave buildInfo out")
+	case len(b.Dockerfile) > maxDockerfile:
+		return "", fault.InvalidField(dockerfileField, "has %d bytes, more than %d", len(b.Dockerfile), maxDockerfile)
+	}
+	name, _ := daytonaterms.OnlyFrom(b.Dockerfile)
+	return name, nil
+}
+
 // imageOf is the image that a sandbox is to begin with: a Dockerfile of one FROM is a name, and any other is built first.
 func (a *API) imageOf(ctx context.Context, c *httpapi.Call, b *wire.BuildInfo) (string, error) {
-	const field = "buildInfo.dockerfileContent"
-	if strings.TrimSpace(b.Dockerfile) == "" {
-		return "", fault.InvalidField(field, "is empty; give a Dockerfile, or leave buildInfo out")
+	if image, err := onlyImage(b); err != nil || image != "" {
+		return image, err
 	}
-	if image, ok := daytonaterms.OnlyFrom(b.Dockerfile); ok {
-		return image, nil
+	if a.Dockerfiles == nil {
+		return "", fault.New(fault.Unsupported, "%s: this server builds no Dockerfiles", dockerfileField).WithRemedy("begin with an image, and run the steps by execute")
 	}
-	switch {
-	case len(b.Dockerfile) > maxDockerfile:
-		return "", fault.InvalidField(field, "has %d bytes, more than %d", len(b.Dockerfile), maxDockerfile)
-	case a.Dockerfiles == nil:
-		return "", fault.New(fault.Unsupported, "%s: this server builds no Dockerfiles", field).WithRemedy("begin with an image, and run the steps by execute")
-	case len(b.Contexts) > 0:
-		return "", fault.New(fault.Unsupported, "buildInfo.contextHashes: files for a build cannot be sent this way yet").WithRemedy("build the image by sandpit image build")
-	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "Dockerfile", Mode: 0o644, Size: int64(len(b.Dockerfile))}); err != nil {
+	archive, err := a.context(c, b)
+	if err != nil {
 		return "", err
 	}
-	if _, err := w.Write([]byte(b.Dockerfile)); err != nil {
-		return "", err
+	defer archive.Close()
+	made, err := a.Dockerfiles.BuildDockerfile(ctx, c.Caller, archive, dockerfile.Request{}, func(dockerfile.Event) {})
+	if err == nil {
+		a.contexts.Remove(c.Caller.Project, unique(b.Contexts))
 	}
-	if err := w.Close(); err != nil {
-		return "", err
-	}
-	made, err := a.Dockerfiles.BuildDockerfile(ctx, c.Caller, &archive, dockerfile.Request{}, func(dockerfile.Event) {})
 	return made.Image.Digest, err
+}
+
+// context returns the context of a build. Who may not build learns nothing of what was sent.
+func (a *API) context(c *httpapi.Call, b *wire.BuildInfo) (io.ReadCloser, error) {
+	if err := mayBuild(c.Caller); err != nil {
+		return nil, err
+	}
+	r, err := a.contexts.Archive(c.Caller.Project, b.Dockerfile, unique(b.Contexts))
+	if fault.Is(err, fault.NotFound) {
+		e := fault.As(err)
+		return nil, fault.InvalidField(hashesField, "%s", e.Message).WithRemedy("%s", e.Remedy)
+	}
+	return r, err
+}
+
+// mayBuild refuses who is no administrator, with the reason.
+func mayBuild(caller access.Caller) error {
+	if err := caller.Require(access.Admin); err != nil {
+		return fault.Wrap(fault.Denied, err, "Dockerfiles and declarative images are built by tokens with the scope admin, which this one has not").
+			WithRemedy("use a token of the project with the scope admin, or an image or a snapshot that is here")
+	}
+	return nil
+}
+
+// unique returns hashes without those that were named before.
+func unique(hashes []string) (out []string) {
+	for _, h := range hashes {
+		if !slices.Contains(out, h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// pushAccess gives out keys to the object store: for the project, and for an hour.
+func (a *API) pushAccess(_ context.Context, c *httpapi.Call, _ *httpapi.NoInput) (wire.StorageAccess, error) {
+	if err := mayBuild(c.Caller); err != nil {
+		return wire.StorageAccess{}, err
+	}
+	base := guard.BaseURL(c.R)
+	if strings.HasPrefix(base, "http://") && strings.HasPrefix(c.R.Header.Get("X-Daytona-Source"), "sdk-python") {
+		return wire.StorageAccess{}, fault.New(fault.Unsupported, "Python's SDK sends local files by https alone, and this server was asked by %s", base).
+			WithRemedy("set tls in the server's configuration, or DAYTONA_API_URL to an https address of it; TypeScript's SDK sends them by http, too")
+	}
+	k := a.keys.Issue(c.Caller)
+	return wire.StorageAccess{
+		AccessKey: k.ID, Secret: k.Secret, SessionToken: k.Token, StorageURL: base, OrganizationID: c.Caller.Project, Bucket: a.keys.Bucket(), Region: a.target,
+	}, nil
 }

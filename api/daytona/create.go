@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
+	"sandpit.dev/template"
 )
 
 // defaultLanguage runs code where a client says nothing of it.
@@ -35,7 +36,11 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	if err := a.lacking(b); err != nil {
 		return nil, err
 	}
-	r, err := a.request(b)
+	of, err := a.named(ctx, c, given(b.Snapshot))
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.request(b, of)
 	if err != nil {
 		return nil, err
 	}
@@ -69,15 +74,31 @@ func (a *API) lacking(b *wire.CreateSandbox) error {
 			bad = append(bad, fault.Field{Name: field, Message: message})
 		}
 	}
-	target := given(b.Target)
-	no(given(b.GPU) > 0, "gpu", "there are no GPUs here")
+	a.lacks(target{GPU: b.GPU, Class: b.Class, Region: b.Target}, "target", no)
 	no(given(b.Spot), "spot", "there are no spot sandboxes here")
 	no(given(b.KVM), "kvm", "sandboxes have no KVM here")
-	no(cmp.Or(given(b.Class), wire.ClassContainer) != wire.ClassContainer, "sandboxClass", "there are only containers here")
-	no(target != "" && target != a.target, "target", "the only region here is "+a.target)
 	no(given(b.LinkedSandbox) != "", "linkedSandbox", "sandboxes are not linked here")
 	no(given(b.OutboundProxyURL) != "", "outboundProxyUrl", "there are no proxies of sandboxes' own here; domainAllowList says what is reached")
 	no(given(b.OTELEndpoint) != "", "otelEndpointOverride", "the server's operator says where telemetry goes")
+	return unsupported(bad)
+}
+
+// target is where something is to run.
+type target struct {
+	GPU           *float64
+	Class, Region *string
+}
+
+// lacks says what of a target is not here.
+func (a *API) lacks(t target, region string, no func(lacks bool, field, message string)) {
+	where := given(t.Region)
+	no(given(t.GPU) > 0, "gpu", "there are no GPUs here")
+	no(cmp.Or(given(t.Class), wire.ClassContainer) != wire.ClassContainer, "sandboxClass", "there are only containers here")
+	no(where != "" && where != a.target, region, "the only region here is "+a.target)
+}
+
+// unsupported is the error about fields that ask for what is not here; nil: there are none.
+func unsupported(bad []fault.Field) error {
 	if len(bad) == 0 {
 		return nil
 	}
@@ -86,12 +107,27 @@ func (a *API) lacking(b *wire.CreateSandbox) error {
 	return e.WithRemedy("leave it out")
 }
 
-// request is what the engine is asked for.
-func (a *API) request(b *wire.CreateSandbox) (engine.CreateRequest, error) {
-	most := a.Server.Most()
+// named returns the template that a snapshot's name or id means; nil: it is none's.
+func (a *API) named(ctx context.Context, c *httpapi.Call, name string) (*template.Template, error) {
+	if name == "" || a.Templates == nil {
+		return nil, nil
+	}
+	t, err := a.Templates.Get(ctx, c.Caller, name)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) { // an image's, or a disk's; of who may only create, too
+		return nil, nil
+	}
+	return t, err
+}
+
+// request is what the engine is asked for. What a template says goes before what is usual here.
+func (a *API) request(b *wire.CreateSandbox, of *template.Template) (engine.CreateRequest, error) {
+	var own template.Spec
+	if of != nil {
+		own = of.Spec
+	}
 	r := engine.CreateRequest{
 		Key: given(b.Name), Refuse: true, Env: b.Env, Metadata: maps.Clone(b.Labels),
-		Limits: daytonaterms.Limits(given(b.CPU), given(b.Memory), given(b.Disk)).Or(bounded(defaults(), most)),
+		Limits: daytonaterms.Limits(given(b.CPU), given(b.Memory), given(b.Disk)).Or(own.Limits).Or(bounded(defaults(), a.Server.Most())),
 	}
 	if r.Metadata == nil {
 		r.Metadata = make(map[string]string)
@@ -101,11 +137,15 @@ func (a *API) request(b *wire.CreateSandbox) (engine.CreateRequest, error) {
 	}
 	clocks := daytonaterms.Clocks{AutoStop: b.AutoStop, AutoPause: b.AutoPause, AutoArchive: b.AutoArchive, AutoDelete: b.AutoDelete, TTL: b.TTL}
 	bad := clocks.Apply(&r)
-	r.From, r.Image = daytonaterms.Origin(given(b.Snapshot))
-	if r.From == "" {
+	if of != nil {
+		r.Template = &sandbox.Template{Asked: of.ID}
+	} else {
+		r.From, r.Image = daytonaterms.Origin(given(b.Snapshot))
+	}
+	if r.From == "" && (own.Account == nil || given(b.User) != "") && (of == nil || of.Snapshot == "") {
 		r.Account = account(given(b.User))
 	}
-	if b.BuildInfo != nil && r.From+r.Image != "" {
+	if b.BuildInfo != nil && given(b.Snapshot) != "" {
 		bad = append(bad, fault.Field{Name: "snapshot", Message: "cannot be combined with buildInfo; give one of them"})
 	}
 	for _, m := range b.Volumes {
@@ -122,7 +162,7 @@ func (a *API) request(b *wire.CreateSandbox) (engine.CreateRequest, error) {
 		r.Secrets[name] = secrets.Request{Vault: secret}
 	}
 	var wrong []fault.Field
-	if r.Network, wrong = a.network(b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList); r.Network == nil && wrong == nil {
+	if r.Network, wrong = a.network(b.NetworkBlockAll, b.NetworkAllowList, b.DomainAllowList); r.Network == nil && wrong == nil && own.Network == nil {
 		r.Network = a.open()
 	}
 	bad = append(bad, wrong...)

@@ -10,14 +10,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/daytona"
+	"sandpit.dev/api/daytona/objects"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/service"
+	"sandpit.dev/build/contexts"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/engine/events"
@@ -108,7 +111,9 @@ func parts(t testing.TB) *house {
 	must(t, err)
 	files, err := filelink.New(bytes.Repeat([]byte{1}, 32))
 	must(t, err)
-	o := daytona.Options{Previews: links{}, Files: files, Target: "local", Version: enginetest.Version}
+	sent, err := contexts.Open(contexts.Options{Dir: filepath.Join(t.TempDir(), "contexts")})
+	must(t, err)
+	o := daytona.Options{Previews: links{}, Files: files, Contexts: sent, Keys: objects.NewKeys(nil), Target: "local", Version: enginetest.Version}
 	o.Services = service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
 	o.Services.Events = changes
 	return &house{t: t, Server: s, made: o}

@@ -145,6 +145,9 @@ func (a *API) whole(c *httpapi.Call, s *sandbox.Sandbox) wire.Sandbox {
 
 // snapshotOf is what a sandbox began with.
 func snapshotOf(s *sandbox.Sandbox) string {
+	if t := s.Template; t != nil && t.Name != "" {
+		return t.Name
+	}
 	if s.Parent != "" && s.ForkedFrom == "" {
 		return string(s.Parent)
 	}

@@ -210,11 +210,17 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 		return begun, nil
 	}
 	states := make(map[string]string) // the last that were told, as far as they are known
-	err = s.Events.Follow(ctx, caller, events.Query{Types: []string{"sandbox"}}, events.Follower{
+	err = s.Events.Follow(ctx, caller, events.Query{Types: []string{string(events.Sandbox), string(events.Template)}}, events.Follower{
 		Begun: connect,
 		Gap:   func(string) error { return nil }, // clients look by themselves, too
 		Told: func(all []*events.Event, _ string) error {
 			for _, e := range all {
+				if strings.HasPrefix(e.Type, string(events.Template)+".") {
+					if err := s.tellSnapshot(ctx, caller, e, states); err != nil {
+						return err
+					}
+					continue
+				}
 				box, ok, err := s.sandboxOf(ctx, caller, e)
 				if err != nil {
 					return err
@@ -227,9 +233,7 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 				if e.Type == "sandbox.created" {
 					name, body = "sandbox.created", box
 				}
-				if states[box.ID] = box.State; box.State == wire.StateDestroyed || len(states) > maxStates {
-					delete(states, box.ID)
-				}
+				remember(states, box.ID, box.State, box.State == wire.StateDestroyed)
 				if err := s.send(ctx, packetEvent, []any{name, body}); err != nil {
 					return err
 				}
@@ -240,7 +244,7 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 	return begun, err
 }
 
-// maxStates bounds the sandboxes whose last state a follower knows.
+// maxStates bounds the sandboxes and snapshots whose last state a follower knows.
 const maxStates = 10_000
 
 // sandboxOf returns the sandbox of an event as it is now; ok is false where it is gone, and this is an earlier event.

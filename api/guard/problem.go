@@ -148,6 +148,17 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 // ErrorAs is [Error] for a wire that has errors of its own: the answer is JSON of a media type,
 // and holds what body returns for the problem.
 func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, body func(v1.Problem) any) {
+	ErrorText(w, r, err, media, func(p v1.Problem) []byte {
+		text, err := json.Marshal(body(p))
+		if err != nil {
+			return []byte(`{"status":500,"code":"internal"}`) // cannot be: p is plain text and numbers
+		}
+		return text
+	})
+}
+
+// ErrorText is ErrorAs for a wire whose errors are no JSON.
+func ErrorText(w http.ResponseWriter, r *http.Request, err error, media string, body func(v1.Problem) []byte) {
 	if p := passOf(r.Context()); p != nil {
 		p.err = err
 	}
@@ -155,10 +166,7 @@ func ErrorAs(w http.ResponseWriter, r *http.Request, err error, media string, bo
 		panic(http.ErrAbortHandler)
 	}
 	p, retryAfter := Problem(err, RequestID(r.Context()))
-	text, merr := json.Marshal(body(p))
-	if merr != nil {
-		text = []byte(`{"status":500,"code":"internal"}`) // cannot be: p is plain text and numbers
-	}
+	text := body(p)
 	h := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Disposition", "Content-Security-Policy", "Accept-Ranges", "Etag", "Last-Modified"} {
 		h.Del(name)

@@ -4,6 +4,7 @@
 package guard
 
 import (
+	"cmp"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -104,7 +105,7 @@ func AdmitCaller(r *http.Request, c access.Caller) {
 		return
 	}
 	Proven(r.Context())
-	c.Via, c.RequestID, c.Address = viaSession, p.id, address(r)
+	c.Via, c.RequestID, c.Address = cmp.Or(c.Via, viaSession), p.id, address(r)
 	p.caller, p.known, p.presented = c, true, true
 	p.operation.Caller = c
 }

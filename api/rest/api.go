@@ -127,7 +127,7 @@ func (a *API) Close() { a.handler.Close() }
 func contentOperations() []string {
 	return []string{
 		"exportSnapshot", "diffSandbox", "listActivity", "skillPackage", "followProcess", "waitProcess", "processLogs", "openTerminal", "attachTerminal",
-		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "listSnapshotFilesOf", "listSnapshotFiles", "readSnapshotFileOf", "readSnapshotFile", "diffText", "watchFiles", "imageLog", "saveImage",
+		"getRun", "runEvents", "shellCommand", "networkLog", "connectPort", "readOrListFiles", "readFile", "packFiles", "listSnapshotFilesOf", "listSnapshotFiles", "readSnapshotFileOf", "readSnapshotFile", "diffText", "watchFiles", "imageLog", "templateLog", "saveImage",
 		"listAudit", "exportAudit", "sandboxLogs", "exportSandboxLogs", "observabilityLogs", "exportObservabilityLogs",
 	}
 }

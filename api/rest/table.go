@@ -120,7 +120,9 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 			Extend(idempotency.Keyless("the same template again is that which is there")),
 		idempotency.Op("listTemplates", "GET /templates", "List the versions of the project's templates, by name and newest first, then those of the server.", http.StatusOK, a.listTemplates),
 		idempotency.Op("getTemplate", "GET /templates/{template}", "Get a version of a template.", http.StatusOK, a.getTemplate),
-		idempotency.Op("updateTemplate", "PATCH /templates/{template}", "Make a template the default of the project or the server, or not any more. Else no version changes.", http.StatusOK, a.updateTemplate).
+		idempotency.Raw("templateLog", "GET /templates/{template}/log", "Get what the build of a template's disk or image has written, as text. Needs the scope admin.", http.StatusOK, a.templateLog).
+			Media("", "text/plain"),
+		idempotency.Op("updateTemplate", "PATCH /templates/{template}", "Make a template the default of the project or the server, or not any more; or have nothing be made of it for a time. Else no version changes.", http.StatusOK, a.updateTemplate).
 			Example(v1.UpdateTemplate{Default: new(true)}),
 		idempotency.Op("deleteTemplate", "DELETE /templates/{template}", "Delete a version of a template, or by a name all of them. Sandboxes that were made of it stay, with what it starts in them.", http.StatusNoContent, a.deleteTemplate),
 		idempotency.Op("createSkill", "POST /skills", "Make a skill of the text of its SKILL.md. The same one again is that which is there (200).", http.StatusCreated, a.createSkill).

@@ -5,6 +5,7 @@ package rest
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -159,14 +160,38 @@ func (a *API) updateTemplate(ctx context.Context, c *idempotency.Call, in *updat
 	if err != nil {
 		return v1.Template{}, err
 	}
-	if in.Body.Default == nil {
-		return v1.Template{}, fault.InvalidField("default", "is missing, and nothing else of a template can change").WithRemedy("create another version of it")
+	b := &in.Body
+	var t *template.Template
+	switch {
+	case b.Default == nil && b.Inactive == nil:
+		return v1.Template{}, fault.InvalidField("default", "is missing, and so is inactive; nothing else of a template can change").WithRemedy("create another version of it")
+	case b.Default != nil && b.Inactive != nil:
+		return v1.Template{}, fault.InvalidField("inactive", "is given beside default; send one of them")
+	case b.Default != nil:
+		t, err = s.SetDefault(ctx, c.Caller, in.Ref, b.Server, *b.Default)
+	default:
+		t, err = s.SetActive(ctx, c.Caller, in.Ref, !*b.Inactive)
 	}
-	t, err := s.SetDefault(ctx, c.Caller, in.Ref, in.Body.Server, *in.Body.Default)
 	if err != nil {
 		return v1.Template{}, err
 	}
 	return a.oneTemplate(ctx, c, s, t)
+}
+
+type templateLog struct {
+	Ref    string `path:"template" doc:"the template's name, NAME@VERSION or id"`
+	Follow *bool  `query:"follow" doc:"wait for more while a build goes on, until it ends"`
+}
+
+// templateLog sends what the build of a template has written.
+func (a *API) templateLog(ctx context.Context, c *idempotency.Call, in *templateLog) error {
+	s, err := a.templates()
+	if err != nil {
+		return err
+	}
+	return c.AnswerLog(ctx, func(ctx context.Context, w io.Writer, flush func() error) error {
+		return s.Log(ctx, c.Caller, in.Ref, w, in.Follow != nil && *in.Follow, flush)
+	})
 }
 
 // oneTemplate is templateOf with the defaults as they are. Who may write and not read sees none.
@@ -185,7 +210,7 @@ func templateOf(t *template.Template, k *templates.Kept) v1.Template {
 	s := &t.Spec
 	out := v1.Template{
 		ID: t.ID, Name: t.Name, Version: t.Version, Server: t.Project == template.Server, Origin: s.Origin, Status: string(t.Status),
-		Description: s.Description, Image: s.Image, FromSnapshot: string(t.Snapshot),
+		Inactive: t.Inactive, Description: s.Description, Image: s.Image, ImageDigest: t.Image, Dockerfile: s.Dockerfile, FromSnapshot: string(t.Snapshot), FromSandbox: string(s.Of),
 		CPUCores: shape.NumberOrNull(s.Limits.CPU), MemoryMB: shape.NumberOrNull(s.Limits.MemoryMB), DiskMB: shape.NumberOrNull(s.Limits.DiskMB), Pids: shape.NumberOrNull(s.Limits.Pids),
 		Env: shape.MapOrEmpty(s.Env), Volumes: []v1.MountVolume{}, Start: s.Start.Command,
 		ForSkills: append([]string{}, s.ForSkills...), Steps: append([]string{}, s.Steps...), CreatedAt: t.CreatedAt.UTC(), CreatedBy: t.CreatedBy,

@@ -5,6 +5,7 @@ package service
 
 import (
 	"context"
+	"io"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine/templates"
@@ -20,6 +21,10 @@ type Templates interface {
 	Get(ctx context.Context, c access.Caller, ref string) (*template.Template, error)
 	// Delete deletes a version, or by a name all of its versions.
 	Delete(ctx context.Context, c access.Caller, ref string) error
+	// SetActive says whether sandboxes can be made of a version, or by a name of all of its versions.
+	SetActive(ctx context.Context, c access.Caller, ref string, active bool) (*template.Template, error)
+	// Log writes what the build of a version has written, and with follow what it writes until it has ended.
+	Log(ctx context.Context, c access.Caller, ref string, w io.Writer, follow bool, flush func() error) error
 	// SetDefault makes a template the default of the project, or of the server, or not any more.
 	SetDefault(ctx context.Context, c access.Caller, ref string, server, on bool) (*template.Template, error)
 }

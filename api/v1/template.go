@@ -14,12 +14,16 @@ type Template struct {
 	Default bool   `json:"default" jsonschema:"a create that names no image and no template gets the newest of its name"`
 	Origin  string `json:"origin,omitempty" jsonschema:"configuration: it is of the server's"`
 
-	Status  string           `json:"status" jsonschema:"building, ready or failed"`
-	Failure *TemplateFailure `json:"failure,omitempty" jsonschema:"why it failed"`
+	Status   string           `json:"status" jsonschema:"building, ready or failed"`
+	Inactive bool             `json:"inactive" jsonschema:"nothing is made of it until it is active again"`
+	Failure  *TemplateFailure `json:"failure,omitempty" jsonschema:"why it failed"`
 
 	Description  string            `json:"description,omitempty"`
 	Image        string            `json:"image,omitempty" jsonschema:"missing: the server's default image"`
+	ImageDigest  string            `json:"image_digest,omitempty" jsonschema:"the image that its Dockerfile made"`
+	Dockerfile   string            `json:"dockerfile,omitempty" jsonschema:"what made its image"`
 	FromSnapshot string            `json:"from_snapshot,omitempty" jsonschema:"the snapshot that its sandboxes begin with: it was given, or its steps made it"`
+	FromSandbox  string            `json:"from_sandbox,omitempty" jsonschema:"the sandbox of which that snapshot was taken for it"`
 	CPUCores     *float64          `json:"cpu_cores,omitempty" jsonschema:"limits that are missing are left to the create and to the server"`
 	MemoryMB     *int              `json:"memory_mb,omitempty"`
 	DiskMB       *int              `json:"disk_mb,omitempty"`
@@ -63,7 +67,7 @@ type TemplateList struct {
 
 // CreateTemplate asks for a version of a template.
 type CreateTemplate struct {
-	Name        string  `json:"name" jsonschema:"1 to 64 lower-case letters, digits, dots, dashes and underscores; the same name again is its next version"`
+	Name        string  `json:"name" jsonschema:"1 to 64 letters, digits, dots, dashes, underscores and colons; the same name again is its next version"`
 	Server      bool    `json:"server,omitempty" jsonschema:"for all projects; needs the scope server:admin"`
 	Default     bool    `json:"default,omitempty" jsonschema:"make it the project's default, or with server the server's"`
 	Description *string `json:"description,omitempty" jsonschema:"at most 1024 bytes"`
@@ -90,10 +94,11 @@ type CreateTemplate struct {
 	Steps     []string          `json:"steps,omitzero" jsonschema:"shell commands, at most 64, done in order as root in a sandbox of the image; the disk that they make is what its sandboxes begin with. The answer is then 202 and building"`
 }
 
-// UpdateTemplate changes which template is a default. The template itself never changes.
+// UpdateTemplate changes which template is a default, and what is active. What a template says never changes.
 type UpdateTemplate struct {
-	Default *bool `json:"default,omitempty" jsonschema:"whether a create that names no image and no template gets the newest of its name"`
-	Server  bool  `json:"server,omitempty" jsonschema:"as the server's default, for all projects that have none of their own"`
+	Default  *bool `json:"default,omitempty" jsonschema:"whether a create that names no image and no template gets the newest of its name"`
+	Server   bool  `json:"server,omitempty" jsonschema:"as the server's default, for all projects that have none of their own"`
+	Inactive *bool `json:"inactive,omitempty" jsonschema:"whether nothing is made of it from now on: of a version, or by its name of all of them"`
 }
 
 // SandboxTemplate says what a sandbox was made of.

@@ -260,6 +260,17 @@ func (q loggedTemplates) Finish(m *template.Template) error {
 	return q.changed(m, updated, q.Templates.Finish)
 }
 
+func (q loggedTemplates) SetInactive(id string, inactive bool) error {
+	if err := q.Templates.SetInactive(id, inactive); err != nil {
+		return err
+	}
+	m, err := q.Get(id)
+	if err == nil {
+		q.t.changed(change{noun: Template, subject: id, project: m.Project, did: updated, object: m})
+	}
+	return err
+}
+
 func (q loggedTemplates) changed(m *template.Template, did string, write func(*template.Template) error) error {
 	if err := write(m); err != nil {
 		return err

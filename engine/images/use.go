@@ -15,17 +15,21 @@ import (
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
+	"sandpit.dev/template"
 )
 
 // Use is who uses a build of an image, or several.
 type Use struct {
 	Sandboxes []*sandbox.Sandbox
 	Snapshots []*sandbox.Snapshot
-	Pools     map[string]int // sandboxes that nobody has asked for yet, by pool
+	Templates []*template.Template // whose Dockerfile made it
+	Pools     map[string]int       // sandboxes that nobody has asked for yet, by pool
 }
 
 // Empty reports whether nobody does.
-func (u *Use) Empty() bool { return len(u.Sandboxes)+len(u.Snapshots)+len(u.Pools) == 0 }
+func (u *Use) Empty() bool {
+	return len(u.Sandboxes)+len(u.Snapshots)+len(u.Templates)+len(u.Pools) == 0
+}
 
 // Sees reports whether a caller may know more of what a project has than how much: the server's own
 // administrator of all projects, others of theirs.
@@ -53,6 +57,13 @@ func (u *Use) words(c access.Caller) string {
 		}
 	}
 	parts = appendCounted(parts, len(u.Snapshots), "snapshot", "snapshots", names)
+	names = nil
+	for _, t := range u.Templates {
+		if Sees(c, t.Project) {
+			names = append(names, t.Ref())
+		}
+	}
+	parts = appendCounted(parts, len(u.Templates), "template", "templates", names)
 	for _, p := range slices.Sorted(maps.Keys(u.Pools)) {
 		parts = appendCounted(parts, u.Pools[p], "ready sandbox of the pool "+p, "ready sandboxes of the pool "+p, nil)
 	}
@@ -136,7 +147,17 @@ func (k *Keeper) use(ctx context.Context, name string, builds []image.Image) (*U
 			out.Sandboxes, out.Snapshots = append(out.Sandboxes, u.Sandboxes...), append(out.Snapshots, u.Snapshots...)
 		}
 	}
-	return out, nil
+	err = k.engine.Store().View(ctx, func(tx store.Tx) error {
+		for _, d := range digests {
+			all, err := tx.Templates().OfImage(d)
+			if err != nil {
+				return err
+			}
+			out.Templates = append(out.Templates, all...)
+		}
+		return nil
+	})
+	return out, err
 }
 
 func (k *Keeper) pools(digests []string) map[string]int {
@@ -149,8 +170,12 @@ func (k *Keeper) pools(digests []string) map[string]int {
 	return n
 }
 
-// refuseDisks returns fault.Conflict where a template begins with one of the snapshots that use an image.
+// refuseDisks returns fault.Conflict where a template begins with an image, or with one of the snapshots that use it.
 func (k *Keeper) refuseDisks(ctx context.Context, out *Deleted) error {
+	if all := out.Use.Templates; len(all) > 0 {
+		return fault.New(fault.Conflict, "the image %q is in use: the Dockerfile of the template %s, which the project %s keeps, made it", out.Name, all[0].Ref(), all[0].Project).
+			WithRemedy("delete the template first: sandpit template rm %s", all[0].Ref())
+	}
 	return k.engine.Store().View(ctx, func(tx store.Tx) error {
 		for _, s := range out.Use.Snapshots {
 			all, err := tx.Templates().OfDisk(s.ID)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,13 +46,16 @@ func builderOf(project string) access.Caller {
 	return access.Caller{Project: project, Actor: "the build of a template", Via: "system", Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}}
 }
 
-// build does the steps of a version in the background.
-func (s *Service) build(by access.Caller, t template.Template) {
+// build makes the disk or the image of a version in the background. It owns files.
+func (s *Service) build(by access.Caller, t template.Template, files io.ReadCloser, made func()) {
 	cause := fault.New(fault.Conflict, "%s", brokenOff)
 	// Before it begins, so that whoever deletes the version from now on finds what to break off.
 	broken, breakOff := context.WithCancelCause(context.Background())
 	s.mu.Lock()
 	s.builds[t.ID] = func() { breakOff(cause) }
+	if t.Spec.Dockerfile != "" {
+		s.making++
+	}
 	s.mu.Unlock()
 	s.engine.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, buildBound)
@@ -62,11 +66,20 @@ func (s *Service) build(by access.Caller, t template.Template) {
 		defer func() {
 			s.mu.Lock()
 			delete(s.builds, t.ID)
+			if t.Spec.Dockerfile != "" {
+				s.making--
+			}
 			s.mu.Unlock()
 		}()
-		err := s.buildOnce(ctx, &t, cause, false)
+		if files != nil {
+			defer func() { _ = files.Close() }()
+		}
+		w := &work{s: s, t: &t, c: builderOf(t.Project), by: by, files: files, made: made, log: s.openLog(t.ID)}
+		defer w.log.Close()
+		err := s.buildOnce(ctx, w, cause)
 		if errors.Is(err, errDiskGone) {
-			err = s.buildOnce(ctx, &t, cause, true)
+			w.anew = true
+			err = s.buildOnce(ctx, w, cause)
 		}
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			s.o.Logger.Error("what became of a template's build cannot be recorded", "template", t.ID, "error", err)
@@ -77,18 +90,26 @@ func (s *Service) build(by access.Caller, t template.Template) {
 // errDiskGone is a disk that another version had, and that was deleted with it meanwhile.
 var errDiskGone = errors.New("the disk was deleted")
 
-// buildOnce does the steps of a version, and records what became of it. anew takes no disk of another version.
-func (s *Service) buildOnce(ctx context.Context, t *template.Template, cause error, anew bool) error {
+// buildOnce does what a version needs, and records what became of it.
+func (s *Service) buildOnce(ctx context.Context, w *work, cause error) error {
+	t := w.t
 	if err := s.engine.Store().View(ctx, func(tx store.Tx) error { _, err := tx.Templates().Get(t.ID); return err }); fault.Is(err, fault.NotFound) {
 		return nil // it was deleted before there was anything to break off
 	}
-	w := &work{s: s, t: t, c: builderOf(t.Project), anew: anew}
-	disk, f := w.do(ctx)
-	w.close(ctx)
+	disk, img, f := sandbox.ID(""), "", (*template.Failure)(nil)
+	switch {
+	case t.Spec.Dockerfile != "":
+		img, f = w.image(ctx)
+	case len(t.Spec.Steps) == 0:
+		f = w.bring(ctx)
+	default:
+		disk, f = w.do(ctx)
+		w.close(ctx)
+	}
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), cause) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil // the engine ends, and the next server tells
 	}
-	t.Status, t.Snapshot, t.Failure = template.Ready, disk, f
+	t.Status, t.Snapshot, t.Image, t.Failure = template.Ready, disk, img, f
 	if f != nil {
 		t.Status = template.Failed
 	}
@@ -173,10 +194,14 @@ func (s *Service) resumeBuilds(ctx context.Context) error {
 type work struct {
 	s   *Service
 	t   *template.Template
-	c   access.Caller
+	c   access.Caller // who runs the steps
+	by  access.Caller // who asked for it
 	box sandbox.ID
 
-	anew bool // no disk of another version is taken
+	anew  bool          // no disk of another version is taken
+	files io.ReadCloser // the context of a Dockerfile; nil: read, or none
+	made  func()
+	log   *buildLog
 }
 
 // do does the steps, and returns the disk that they made or why they did not.
@@ -206,6 +231,9 @@ func (w *work) do(ctx context.Context) (sandbox.ID, *template.Failure) {
 	w.box = made.ID
 	w.s.o.Checkpoint("template.sandbox")
 	for n, step := range append(slices.Clone(sp.Steps), scrub) {
+		if n < len(sp.Steps) {
+			w.log.say("step %d of %d: %s", n+1, len(sp.Steps), step)
+		}
 		if f := w.step(ctx, n+1, step); f != nil {
 			if n == len(sp.Steps) {
 				f.Step, f.Command = 0, ""
@@ -235,6 +263,7 @@ func (w *work) step(ctx context.Context, n int, command string) *template.Failur
 		Env:     map[string]string{"DEBIAN_FRONTEND": "noninteractive", "HOME": "/root"},
 		Timeout: min(stepBound, w.s.engine.Defaults().MaxCommandTimeout),
 	}, func(f sandbox.Frame) error {
+		_, _ = w.log.Write(f.Data)
 		out = last(append(out, f.Data...), template.MaxOutput)
 		return nil
 	})

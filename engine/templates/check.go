@@ -22,8 +22,20 @@ func (s *Service) check(ctx context.Context, c access.Caller, r *Request) error 
 	}
 	sp := &r.Spec
 	s.CheckSpec(&k, sp)
-	if r.Server && (r.From != "" || len(sp.Steps) > 0 || len(sp.Volumes) > 0) {
-		k.Bad("server", "is set, and a template for all projects has no snapshot, steps or volumes, which belong to a project; make an entry of the catalogue of images for that, and name it as image")
+	if r.Server && (r.From != "" || r.Sandbox != "" || len(sp.Steps) > 0 || len(sp.Volumes) > 0 || sp.Dockerfile != "") {
+		k.Bad("server", "is set, and a template for all projects has no snapshot, Dockerfile, steps or volumes, which belong to a project; make an entry of the catalogue of images for that, and name it as image")
+	}
+	ways := 0
+	for _, given := range []bool{sp.Image != "", r.From != "", r.Sandbox != "", sp.Dockerfile != ""} {
+		if given {
+			ways++
+		}
+	}
+	if sp.Dockerfile != "" && ways > 1 {
+		k.Bad("dockerfile", "is given beside an image, a snapshot or a sandbox; send one of them")
+	}
+	if sp.Dockerfile != "" && len(sp.Steps) > 0 {
+		k.Bad("steps", "are given beside a Dockerfile, which has steps of its own")
 	}
 	if r.From != "" && len(sp.Steps) > 0 {
 		k.Bad("steps", "cannot be done on a snapshot; create a sandbox from it, do them there, and take another snapshot")
@@ -34,7 +46,7 @@ func (s *Service) check(ctx context.Context, c access.Caller, r *Request) error 
 	if err := k.Err(); err != nil {
 		return err
 	}
-	if r.From == "" && s.o.Resolve != nil {
+	if r.From == "" && r.Sandbox == "" && sp.Dockerfile == "" && !r.Bring && s.o.Resolve != nil {
 		if _, err := s.o.Resolve(sp.Image); err != nil {
 			return err
 		}
@@ -46,7 +58,7 @@ func (s *Service) check(ctx context.Context, c access.Caller, r *Request) error 
 		}
 		sp.Network = &p
 	}
-	plain := map[string][]string{"description": {sp.Description}, "start": {sp.Start.Command}, "ready": {sp.Start.Ready.Command}, "steps": sp.Steps}
+	plain := map[string][]string{"description": {sp.Description}, "start": {sp.Start.Command}, "ready": {sp.Start.Ready.Command}, "steps": sp.Steps, "dockerfile": {sp.Dockerfile}}
 	for _, v := range sp.Env {
 		plain["env"] = append(plain["env"], v)
 	}
@@ -109,6 +121,10 @@ func (s *Service) CheckSpec(k *check.Fields, sp *template.Spec) {
 		if strings.TrimSpace(step) == "" {
 			k.Bad("steps", "number %d is empty", n+1)
 		}
+	}
+	text(k, "dockerfile", sp.Dockerfile, template.MaxDockerfile)
+	if len(sp.Contexts) > template.MaxContexts {
+		k.Bad("contexts", "are %d, and at most %d are allowed", len(sp.Contexts), template.MaxContexts)
 	}
 	if len(sp.Steps) > template.MaxSteps || total > template.MaxStepsBytes {
 		k.Bad("steps", "are %d of %d bytes, and at most %d of %d bytes are allowed", len(sp.Steps), total, template.MaxSteps, template.MaxStepsBytes)

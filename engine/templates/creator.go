@@ -155,13 +155,13 @@ func (s *Service) Fill(ctx context.Context, c access.Caller, r *engine.CreateReq
 		return nil
 	}
 	if e, err := s.o.Resolve(r.Image); err == nil && len(e.Start) > 0 { // the engine says what is wrong with the name
-		r.Template.Start.Command = command(e.Start)
+		r.Template.Start.Command = Command(e.Start)
 	}
 	return nil
 }
 
-// command is a program with its arguments as a text for a shell.
-func command(argv []string) string {
+// Command is a program with its arguments as a text for a shell.
+func Command(argv []string) string {
 	if len(argv) == 3 && argv[0] == "/bin/sh" && argv[1] == "-c" {
 		return argv[2]
 	}
@@ -290,7 +290,7 @@ func (s *Service) choose(ctx context.Context, project string, asked *sandbox.Tem
 			if err != nil {
 				return err
 			}
-			if best := template.Pick(of, 0); best != nil && best.Status == template.Ready {
+			if best := template.Pick(of, 0); best != nil && best.Usable() {
 				t, by = best, d.by
 				return nil
 			}
@@ -308,12 +308,17 @@ func merge(r *engine.CreateRequest, t *template.Template, by sandbox.Choice) err
 	case template.Failed:
 		return fault.New(fault.State, "the template %s could not be built: %s", t.Ref(), t.Failure.Reason).WithRemedy("see what it wrote: sandpit template show %s; then create another version", t.Ref())
 	}
+	if t.Inactive {
+		return fault.New(fault.State, "the template %s is inactive", t.Ref()).WithRemedy("activate it first: sandpit template activate %s", t.Ref())
+	}
 	sp := &t.Spec
 	switch {
 	case t.Snapshot != "" && r.From != "":
 		return fault.InvalidField("from_snapshot", "is given beside the template %s, which has a disk of its own; send one of them", t.Ref())
 	case t.Snapshot != "":
 		r.From = string(t.Snapshot)
+	case r.Image == "" && r.From == "" && t.Image != "":
+		r.Image = t.Image
 	case r.Image == "" && r.From == "":
 		r.Image = sp.Image
 	}

@@ -16,6 +16,7 @@ package templates
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -43,6 +44,7 @@ type Service struct {
 	mu       sync.Mutex
 	starting map[sandbox.ID]chan struct{} // starts whose end is not known; closed then
 	builds   map[string]context.CancelFunc
+	making   int // Dockerfiles that are built, or wait
 }
 
 // Options configure a [Service].
@@ -54,7 +56,11 @@ type Options struct {
 	// Configured are the server's templates of its configuration, by name; see [Service.Resume].
 	Configured map[string]template.Spec
 	// Default is the name of the server's default template of its configuration; "": the one that a call set.
-	Default    string
+	Default string
+	// Images are what templates begin with; nil: a template has neither a Dockerfile nor an image that is to be brought.
+	Images Images
+	// Logs is the directory of what builds write; "": it is not kept.
+	Logs       string
 	Logger     *slog.Logger      // nil: discard
 	Checkpoint func(name string) // called between the steps of a build and of a start; nil: not called
 }
@@ -80,11 +86,26 @@ type Request struct {
 	Server bool // for all projects: of the server's administrator
 	Spec   template.Spec
 	From   string // a snapshot of the project, by its id or as SANDBOX/NAME, which becomes its disk; "": none
+	// Sandbox is one whose disk, as it is now, becomes that of the template; "": none.
+	Sandbox string
+	// New refuses a name that has a version, but for those that failed.
+	New bool
+	// Bring has an image that is not here built or pulled; else sandboxes ask for it.
+	Bring bool
+	// Files is the context of Spec.Dockerfile: an archive, which Create owns whatever it returns.
+	Files io.ReadCloser
+	// Made is called once the image of the Dockerfile is made; nil: nothing is.
+	Made func()
 }
 
 // Create adds a version. One that is the same as the newest of its name is that one, and added is false.
-// With steps it is Building when Create returns, and the steps are done in the background.
+// With steps, a Dockerfile or an image that is to be brought it is Building when Create returns, and that is done in the background.
 func (s *Service) Create(ctx context.Context, c access.Caller, r Request) (t *template.Template, added bool, err error) {
+	defer func() {
+		if r.Files != nil { // no build has it
+			_ = r.Files.Close()
+		}
+	}()
 	if err := s.may(c, r.Server); err != nil {
 		return nil, false, err
 	}
@@ -99,34 +120,52 @@ func (s *Service) Create(ctx context.Context, c access.Caller, r Request) (t *te
 	if err := s.check(ctx, c, &r); err != nil {
 		return nil, false, err
 	}
+	id, building := template.NewID(), len(r.Spec.Steps) > 0
+	if r.Spec.Dockerfile != "" || r.Bring {
+		if building, err = s.toMake(ctx, c, &r); err != nil {
+			return nil, false, err
+		}
+	}
+	if r.Sandbox != "" {
+		if err := s.takeSandbox(ctx, c, &r, id); err != nil {
+			return nil, false, err
+		}
+		defer func() {
+			if !added {
+				s.drop(context.WithoutCancel(ctx), &template.Template{ID: id, Project: c.Project, Spec: r.Spec, Snapshot: r.Spec.Disk})
+			}
+		}()
+	}
 	give := func() {}
 	if r.From != "" {
 		if give, err = s.takeDisk(ctx, c, &r); err != nil {
 			return nil, false, err
 		}
 	}
-	defer give()
+	defer func() { give() }()
 	t = &template.Template{
-		ID: template.NewID(), Project: c.Project, Name: r.Name, Spec: r.Spec, Status: template.Ready, Snapshot: r.Spec.Disk,
+		ID: id, Project: c.Project, Name: r.Name, Spec: r.Spec, Status: template.Ready, Snapshot: r.Spec.Disk,
 		CreatedAt: s.engine.Now(), CreatedBy: c.Actor,
 	}
 	if r.Server {
 		t.Project = template.Server
 	}
-	if len(r.Spec.Steps) > 0 {
+	if building {
 		t.Status = template.Building
 	}
-	if added, err = s.insert(ctx, c, t); err != nil {
+	added, err = s.insert(ctx, c, t, r.New)
+	if err != nil {
 		return nil, false, err
 	}
 	if added && t.Status == template.Building {
-		s.build(c, *t)
+		s.build(c, *t, r.Files, r.Made)
+		r.Files = nil
 	}
 	return t, added, nil
 }
 
 // insert adds a version, or makes t the newest one if that is the same.
-func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Template) (added bool, err error) {
+func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Template, fresh bool) (added bool, err error) {
 	var same *template.Template
 	err = s.engine.Store().Update(ctx, func(tx store.Tx) error {
 		same = nil
@@ -135,6 +174,11 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 			return err
 		}
 		of := slices.DeleteFunc(slices.Clone(all), func(o *template.Template) bool { return o.Name != t.Name })
+		if fresh {
+			if err := s.free(tx, t.Project, t.Name); err != nil {
+				return err
+			}
+		}
 		if len(of) > 0 && of[0].Status != template.Failed && of[0].Spec.Digest() == t.Spec.Digest() {
 			same = of[0]
 			return nil
@@ -351,10 +395,16 @@ func (s *Service) Delete(ctx context.Context, c access.Caller, ref string) error
 	return nil
 }
 
-// drop deletes the disk that the steps of a version made, unless another version has it too. One that stays,
-// since the server ended before, is a snapshot of the project like any other.
+// drop deletes the log, the image and the disk that were made for a version, unless another version or a sandbox has
+// it too. A disk that stays, since the server ended before, is a snapshot of the project like any other.
 func (s *Service) drop(ctx context.Context, t *template.Template) {
-	if len(t.Spec.Steps) == 0 || t.Snapshot == "" {
+	s.removeLog(t.ID)
+	if t.Image != "" {
+		if err := s.o.Images.Forget(ctx, t.Image); err != nil {
+			s.o.Logger.Warn("the image of a template that was deleted cannot be deleted", "template", t.ID, "image", t.Image, "error", err)
+		}
+	}
+	if len(t.Spec.Steps) == 0 && t.Spec.Of == "" || t.Snapshot == "" {
 		return
 	}
 	give, err := s.spare(ctx, &sandbox.Snapshot{ID: t.Snapshot})

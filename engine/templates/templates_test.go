@@ -318,7 +318,7 @@ func TestWhatTheRequestSaysGoesBefore(t *testing.T) {
 func TestHostileRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := open(t)
-	for _, name := range []string{"", "A", "a/b", "../a", "a..b", "a@1", "tmpl_x", "-a", "a b", "a\n", "ä", strings.Repeat("a", 65)} {
+	for _, name := range []string{"", ":a", "a/b", "../a", "a..b", "a@1", "tmpl_x", "-a", "a b", "a\n", "ä", strings.Repeat("a", 65)} {
 		_, _, err := h.templates().Create(t.Context(), alice, templates.Request{Name: name})
 		wantCode(t, fmt.Sprintf("the name %q", name), err, fault.Invalid)
 	}
@@ -342,6 +342,10 @@ func TestHostileRequestsAreRefused(t *testing.T) {
 		"limits":                    {Limits: sandbox.Limits{MemoryMB: 1}},
 		"a mount":                   {Volumes: []template.Volume{{Volume: "v", Path: "relative"}}},
 		"an empty step":             {Steps: []string{" "}},
+		"a long Dockerfile":         {Dockerfile: strings.Repeat("#", template.MaxDockerfile+1)},
+		"a Dockerfile and steps":    {Dockerfile: "FROM python\nRUN true", Steps: []string{"true"}},
+		"a Dockerfile and an image": {Dockerfile: "FROM python\nRUN true", Image: "python"},
+		"many contexts":             {Dockerfile: "FROM python\nRUN true", Contexts: make([]string, template.MaxContexts+1)},
 		"many steps":                {Steps: strings.Split(strings.Repeat("x ", 65), " ")},
 	} {
 		_, _, err := h.templates().Create(t.Context(), alice, templates.Request{Name: "x", Spec: sp})

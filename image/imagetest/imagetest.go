@@ -59,6 +59,31 @@ func Python(t testing.TB) image.Image {
 	return built(t, Dir(t), "python")
 }
 
+// Own returns a directory of images with the python image alone, whose files it shares with Dir: for tests that make
+// images, which other tests are not to see. It goes with the test.
+func Own(t testing.TB) string {
+	t.Helper()
+	img := Python(t)
+	dir, err := os.MkdirTemp(filepath.Dir(Dir(t)), "sandpit-images-own-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the test's images: %v", err)
+		}
+	})
+	build := filepath.Dir(img.Root)
+	to := filepath.Join(dir, "python", filepath.Base(build))
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := image.LinkTree(t.Context(), build, to); err != nil {
+		t.Fatalf("share the python image's files: %v", err)
+	}
+	return dir
+}
+
 // Base returns the base image of BaseDir, as Python does that of Dir.
 func Base(t testing.TB) image.Image {
 	t.Helper()

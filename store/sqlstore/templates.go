@@ -16,19 +16,21 @@ import (
 // templates is store.Templates within one transaction.
 type templates struct{ tx *tx }
 
-const templateColumns = "id, project, name, version, spec, status, snapshot, failure, created_at, created_by"
+const templateColumns = "id, project, name, version, spec, status, snapshot, failure, created_at, created_by, image, inactive"
 
 const (
 	nextVersion = "INSERT INTO template_names (project, name, last) VALUES ($1, $2, 1)" +
 		" ON CONFLICT (project, name) DO UPDATE SET last = template_names.last + 1"
 	lastVersion       = "SELECT last FROM template_names WHERE project = $1 AND name = $2"
-	insertTemplate    = "INSERT INTO templates (" + templateColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING"
+	insertTemplate    = "INSERT INTO templates (" + templateColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING"
 	getTemplate       = "SELECT " + templateColumns + " FROM templates WHERE id = $1"
 	templateVersions  = "SELECT " + templateColumns + " FROM templates WHERE project = $1 AND name = $2 ORDER BY version DESC"
 	projectTemplates  = "SELECT " + templateColumns + " FROM templates WHERE project = $1 ORDER BY name, version DESC"
 	buildingTemplates = "SELECT " + templateColumns + " FROM templates WHERE status = 'building' ORDER BY id"
 	diskTemplates     = "SELECT " + templateColumns + " FROM templates WHERE snapshot = $1 AND snapshot <> '' ORDER BY id"
-	finishTemplate    = "UPDATE templates SET status = $1, snapshot = $2, failure = $3 WHERE id = $4 AND status = 'building'"
+	imageTemplates    = "SELECT " + templateColumns + " FROM templates WHERE image = $1 AND image <> '' ORDER BY id"
+	finishTemplate    = "UPDATE templates SET status = $1, snapshot = $2, failure = $3, image = $4 WHERE id = $5 AND status = 'building'"
+	activateTemplate  = "UPDATE templates SET inactive = $1 WHERE id = $2"
 	deleteTemplate    = "DELETE FROM templates WHERE id = $1"
 
 	getDefaultTemplate  = "SELECT name FROM template_defaults WHERE project = $1"
@@ -68,7 +70,7 @@ func (q templates) Insert(t *template.Template) error {
 		return err
 	}
 	t.Version = int(n)
-	_, err = q.tx.exec(insertTemplate, t.ID, t.Project, t.Name, n, spec, string(t.Status), string(t.Snapshot), failure, micros(t.CreatedAt), t.CreatedBy)
+	_, err = q.tx.exec(insertTemplate, t.ID, t.Project, t.Name, n, spec, string(t.Status), string(t.Snapshot), failure, micros(t.CreatedAt), t.CreatedBy, t.Image, truth(t.Inactive))
 	return err
 }
 
@@ -97,6 +99,18 @@ func (q templates) OfDisk(snapshot sandbox.ID) ([]*template.Template, error) {
 	return q.list(diskTemplates, string(snapshot))
 }
 
+func (q templates) OfImage(digest string) ([]*template.Template, error) {
+	return q.list(imageTemplates, digest)
+}
+
+func (q templates) SetInactive(id string, inactive bool) error {
+	n, err := q.tx.exec(activateTemplate, truth(inactive), id)
+	if err == nil && n == 0 {
+		err = noTemplate(id)
+	}
+	return err
+}
+
 func (q templates) list(text string, args ...any) (out []*template.Template, err error) {
 	var row templateRow
 	dest := row.dest()
@@ -117,7 +131,7 @@ func (q templates) Finish(t *template.Template) error {
 	if err != nil {
 		return err
 	}
-	n, err := q.tx.exec(finishTemplate, string(t.Status), string(t.Snapshot), failure, t.ID)
+	n, err := q.tx.exec(finishTemplate, string(t.Status), string(t.Snapshot), failure, t.Image, t.ID)
 	return q.building(t.ID, n, err)
 }
 
@@ -164,16 +178,17 @@ type templateRow struct {
 	spec, failure string
 	version       int64
 	created       int64
+	inactive      int64
 }
 
 func (r *templateRow) dest() []any {
 	t := &r.t
-	return []any{&t.ID, &t.Project, &t.Name, &r.version, &r.spec, (*string)(&t.Status), (*string)(&t.Snapshot), &r.failure, &r.created, &t.CreatedBy}
+	return []any{&t.ID, &t.Project, &t.Name, &r.version, &r.spec, (*string)(&t.Status), (*string)(&t.Snapshot), &r.failure, &r.created, &t.CreatedBy, &t.Image, &r.inactive}
 }
 
 func (r *templateRow) template() (*template.Template, error) {
 	t := r.t
-	t.Version, t.CreatedAt = int(r.version), fromMicros(r.created)
+	t.Version, t.CreatedAt, t.Inactive = int(r.version), fromMicros(r.created), r.inactive != 0
 	if err := decode(r.spec, &t.Spec); err != nil {
 		return nil, err
 	}

@@ -26,9 +26,9 @@ func templateRecord(n int, name string) *template.Template {
 			Network:   &sandbox.NetworkPolicy{Mode: sandbox.NetworkRestricted, AllowDomains: []string{"example.org"}, AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}},
 			Volumes:   []template.Volume{{Volume: "data", Path: "/data", Sub: "a", ReadOnly: true}},
 			Start:     sandbox.Start{Command: "serve", Ready: sandbox.Probe{Port: 80, Interval: time.Second, Timeout: time.Minute}},
-			ForSkills: []string{"pdf"}, Steps: []string{"true", "echo \"x\""}, Disk: "aaaaaaaaaaaaaaaa", Origin: template.Configuration,
+			ForSkills: []string{"pdf"}, Steps: []string{"true", "echo \"x\""}, Dockerfile: "FROM a\n", Contexts: []string{"c"}, Of: "dddddddddddddddd", Disk: "aaaaaaaaaaaaaaaa", Origin: template.Configuration,
 		},
-		Status: template.Building, Snapshot: "bbbbbbbbbbbbbbbb",
+		Status: template.Building, Snapshot: "bbbbbbbbbbbbbbbb", Image: "sha256:cc", Inactive: true,
 		Failure:   &template.Failure{Step: 2, Command: "false", ExitCode: 1, Output: "x\ny", Reason: "it ended"},
 		CreatedAt: epoch, CreatedBy: "alice",
 	}
@@ -81,6 +81,14 @@ func templateRecords(t *testing.T, open func(*testing.T) store.Store) {
 				return err
 			}
 			wantSame(t, "OfDisk of none", len(all), 0)
+			if all, err = tx.Templates().OfImage(whole.Image); err != nil {
+				return err
+			}
+			wantSame(t, "OfImage", all, []*template.Template{whole})
+			if all, err = tx.Templates().OfImage(""); err != nil {
+				return err
+			}
+			wantSame(t, "OfImage of none", len(all), 0)
 			all, err = tx.Templates().Building()
 			wantSame(t, "Building", all, []*template.Template{whole})
 			return err
@@ -123,7 +131,7 @@ func templateRecords(t *testing.T, open func(*testing.T) store.Store) {
 		r := templateRecord(1, "a")
 		put(t, s, r)
 		end := *r
-		end.Status, end.Snapshot, end.Failure = template.Ready, "eeeeeeeeeeeeeeee", nil
+		end.Status, end.Snapshot, end.Image, end.Failure = template.Ready, "eeeeeeeeeeeeeeee", "sha256:ee", nil
 		update(t, s, func(tx store.Tx) error { return tx.Templates().Finish(&end) })
 		view(t, s, func(tx store.Tx) error {
 			got, err := tx.Templates().Get(r.ID)
@@ -132,6 +140,20 @@ func templateRecords(t *testing.T, open func(*testing.T) store.Store) {
 		})
 		wantCode(t, "Finish of what is finished", inUpdate(t, s, func(tx store.Tx) error { return tx.Templates().Finish(r) }), fault.Conflict)
 		wantCode(t, "Finish of none", inUpdate(t, s, func(tx store.Tx) error { return tx.Templates().Finish(templateRecord(2, "b")) }), fault.NotFound)
+	})
+	t.Run("ActiveAndNot", func(t *testing.T) {
+		s := open(t)
+		r := templateRecord(1, "a")
+		put(t, s, r)
+		for _, inactive := range []bool{false, false, true} {
+			update(t, s, func(tx store.Tx) error { return tx.Templates().SetInactive(r.ID, inactive) })
+			view(t, s, func(tx store.Tx) error {
+				got, err := tx.Templates().Get(r.ID)
+				wantSame(t, "Inactive", got.Inactive, inactive)
+				return err
+			})
+		}
+		wantCode(t, "SetInactive of none", inUpdate(t, s, func(tx store.Tx) error { return tx.Templates().SetInactive("tmpl_2", true) }), fault.NotFound)
 	})
 	t.Run("Default", func(t *testing.T) {
 		s := open(t)

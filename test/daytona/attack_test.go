@@ -14,11 +14,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sandpit.dev/image/imagetest"
 )
 
 // door is the wire as anybody may speak it.
 type door struct {
 	t     *testing.T
+	house *server
 	url   string
 	token string // of the server's administrator
 	env   []string
@@ -26,7 +29,33 @@ type door struct {
 
 func open(t *testing.T) *door {
 	t.Helper()
-	d := &door{t: t, env: serve(t)}
+	need(t)
+	imagetest.Python(t)
+	return enter(t, imagetest.Dir(t))
+}
+
+// enter is open with a directory of images.
+func enter(t *testing.T, images string) *door {
+	t.Helper()
+	d := &door{t: t, house: launch(t, images)}
+	d.find()
+	return d
+}
+
+// restart kills the server, and starts it again.
+func (d *door) restart() {
+	d.t.Helper()
+	if err := d.house.cmd.Process.Kill(); err != nil {
+		d.t.Fatal(err)
+	}
+	_ = d.house.cmd.Wait()
+	d.find()
+}
+
+// find starts the server, and notes where it is.
+func (d *door) find() {
+	d.t.Helper()
+	d.env = d.house.clients()
 	for _, v := range d.env {
 		if url, ok := strings.CutPrefix(v, "DAYTONA_API_URL="); ok {
 			d.url = url
@@ -35,7 +64,6 @@ func open(t *testing.T) *door {
 			d.token = token
 		}
 	}
-	return d
 }
 
 // run runs a command of the server's administrator, and returns what it prints.
@@ -241,7 +269,6 @@ func TestBadInputIsAClassOfTheClients(t *testing.T) {
 		{"POST", tools + "/files/move?source=a", "", "", []int{400}},
 		{"GET", tools + "/files/find?path=.", "", "", []int{400}},
 		{"POST", tools + "/git/clone", js, `{"url":"file:///etc","path":"x"}`, []int{400, 422}},
-		{"GET", "/snapshots", "", "", []int{422}},
 		{"POST", "/secret", js, `{"name":"x","value":"long enough"}`, []int{422}},
 		{"POST", "/secret", js, `{"name":"x/y","value":"long enough","hosts":["a.example.com"]}`, []int{400}},
 		{"POST", "/secret", js, `{"name":"x","value":"y","hosts":["a.example.com"]}`, []int{400}},

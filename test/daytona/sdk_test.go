@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,65 +54,90 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
+// server is one that ends with its test.
+type server struct {
+	t   *testing.T
+	dir string
+	env []string // of its commands
+	cmd *exec.Cmd
+	log bytes.Buffer
+}
+
 // serve starts a server, and returns the environment of its clients. It ends with the test.
 func serve(t *testing.T) (env []string) {
+	t.Helper()
+	need(t)
+	imagetest.Python(t)
+	return launch(t, imagetest.Dir(t)).clients()
+}
+
+// need skips a test where its server cannot be.
+func need(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("-short leaves out what pip and npm may have to fetch")
 	}
 	skiptest.WithoutRoot(t, "the native runtime does")
-	imagetest.Python(t)
-	dir := t.TempDir()
-	env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
-		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0",
-	}
-	program := filepath.Join(bin, "sandpit")
-	cmd := exec.Command(program, "serve")
-	cmd.Env = env
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
+}
+
+// launch returns a server that is not started yet, with a directory of images.
+func launch(t *testing.T, images string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir()}
+	s.env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SANDPIT_RUN_DIR=" + filepath.Join(s.dir, "run"), "SANDPIT_DATA=" + filepath.Join(s.dir, "data"),
+		"SANDPIT_IMAGES=" + images, "SANDPIT_LISTEN=127.0.0.1:0",
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("the server ended with %v; it said:\n%s", err, log.Bytes()[max(0, log.Len()-4<<10):])
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		if err := s.cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("the server ended with %v; it said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-4<<10):])
 		}
 	})
 	t.Cleanup(func() { // sandboxes outlive their server
-		command := func(args ...string) *exec.Cmd {
-			cmd := exec.Command(program, args...)
-			cmd.Env = env
-			return cmd
-		}
-		out, err := command("ls", "-a", "-q").Output()
+		out, err := s.command("ls", "-a", "-q").Output()
 		if err != nil {
 			t.Errorf("list the sandboxes: %v", err)
 		}
 		if ids := strings.Fields(string(out)); len(ids) > 0 {
-			if out, err := command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
+			if out, err := s.command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
 				t.Errorf("delete the sandboxes: %v\n%s", err, out)
 			}
 		}
 	})
-	late := time.AfterFunc(startBound, func() { _ = cmd.Process.Kill() })
+	return s
+}
+
+func (s *server) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "sandpit"), args...)
+	cmd.Env = s.env
+	return cmd
+}
+
+// clients starts it, and returns the environment of its clients.
+func (s *server) clients() (env []string) {
+	s.t.Helper()
+	s.cmd = s.command("serve")
+	s.cmd.Stderr = &s.log
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	late := time.AfterFunc(startBound, func() { _ = s.cmd.Process.Kill() })
 	r := bufio.NewReader(out)
 	line, err := r.ReadString('\n')
 	late.Stop()
 	rest, ok := strings.CutPrefix(line, "sandpit is ready at ")
 	address, _, _ := strings.Cut(rest, ";")
-	token, terr := os.ReadFile(filepath.Join(dir, "data/admin-token"))
+	token, terr := os.ReadFile(filepath.Join(s.dir, "data/admin-token"))
 	if err != nil || !ok || terr != nil {
-		t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, log.Bytes())
+		s.t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, s.log.Bytes())
 	}
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	return append(env, "DAYTONA_API_URL="+address+"/daytona", "DAYTONA_API_KEY="+strings.TrimSpace(string(token)))
+	return append(slices.Clone(s.env), "DAYTONA_API_URL="+address+"/daytona", "DAYTONA_API_KEY="+strings.TrimSpace(string(token)))
 }
 
 // passes runs a script of a client's, which says what is wrong and fails then.

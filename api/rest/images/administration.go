@@ -5,7 +5,7 @@ package images
 
 import (
 	"context"
-	"net/http"
+	"io"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/httpapi"
@@ -144,57 +144,7 @@ func (a *API) imageLog(ctx context.Context, c *httpapi.Call, in *imageLog) error
 	if err != nil {
 		return err
 	}
-	ctx, done := c.Bound(ctx)
-	defer done()
-	l := &logAnswer{c: c}
-	defer l.close()
-	err = k.Log(ctx, c.Caller, in.Name, l, in.Follow != nil && *in.Follow, l.flush)
-	if err != nil && l.out == nil {
-		return httpapi.Cause(ctx, err)
-	}
-	if err != nil {
-		return err
-	}
-	l.begin() // also where it is empty
-	return nil
-}
-
-// logAnswer is an answer of text whose head is sent with its first byte, so that an error before that is
-// told by its status.
-type logAnswer struct {
-	c   *httpapi.Call
-	out *httpapi.StallWriter
-}
-
-func (l *logAnswer) begin() {
-	if l.out != nil {
-		return
-	}
-	h := l.c.W.Header()
-	h.Set("Content-Type", "text/plain; charset=utf-8")
-	h.Set("X-Content-Type-Options", "nosniff") // what a build wrote is not for browsers to guess at
-	h.Set("Cache-Control", "no-store")
-	l.c.W.WriteHeader(http.StatusOK)
-	l.out = l.c.StallWriter()
-}
-
-func (l *logAnswer) Write(p []byte) (int, error) {
-	l.begin()
-	if l.c.R.Method == http.MethodHead {
-		return len(p), nil
-	}
-	return l.out.Write(p)
-}
-
-func (l *logAnswer) flush() error {
-	if l.out == nil {
-		return nil
-	}
-	return l.out.Flush()
-}
-
-func (l *logAnswer) close() {
-	if l.out != nil {
-		l.out.Close()
-	}
+	return c.AnswerLog(ctx, func(ctx context.Context, w io.Writer, flush func() error) error {
+		return k.Log(ctx, c.Caller, in.Name, w, in.Follow != nil && *in.Follow, flush)
+	})
 }

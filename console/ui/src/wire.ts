@@ -2397,12 +2397,16 @@ export interface Template {
   default: boolean;
   description?: string;
   disk_mb?: null | number;
+  dockerfile?: string;
   env: Record<string, string>;
   failure?: TemplateFailure | null;
   for_skills: string[];
+  from_sandbox?: string;
   from_snapshot?: string;
   id: string;
   image?: string;
+  image_digest?: string;
+  inactive: boolean;
   memory_mb?: null | number;
   name: string;
   network?: NetworkPolicy | null;
@@ -2591,6 +2595,7 @@ export interface UpdateSettings {
 
 export interface UpdateTemplate {
   default?: null | boolean;
+  inactive?: null | boolean;
   server?: boolean;
 }
 

@@ -18,8 +18,10 @@ NEVER = {
     "Sandbox": "backup_created_at backup_state build_info daemon_version error_reason gpu_type linked_sandbox_id otel_endpoint_override outbound_proxy_url"
     " queue_timed_out_at queue_timeout runner_id spot_evicted_at warm_pool_id",
     "SandboxListItem": "backup_state daemon_version error_reason gpu_type queue_timed_out_at queue_timeout runner_id spot_evicted_at warm_pool_id",
+    "SnapshotDto": "gpu_type initial_runner_id",
     "SystemMetrics": "mem_cache timestamp_unix",
     "VolumeDto": "last_used_at",
+    "WarmPool": "error_reason",
 }
 
 
@@ -57,7 +59,7 @@ def watch():
 
 def more(d, s):
     """Asks for what no method of the SDK does, and for sandboxes with as much and as little as there is."""
-    from daytona_api_client import ConfigApi, SandboxApi, VolumesApi
+    from daytona_api_client import ConfigApi, CreateBuildInfo, CreateSnapshot, SandboxApi, SnapshotsApi, VolumesApi
     from daytona_toolbox_api_client import GitApi, InfoApi, PortApi
     plane, inside = d._sandbox_api.api_client, s._info_api.api_client
     full = d.create(CreateSandboxFromSnapshotParams(
@@ -70,6 +72,10 @@ def more(d, s):
     for one in full, bare:
         sandboxes.get_sandbox(one.id)
     sandboxes.list_sandboxes()
+    snapshots = SnapshotsApi(plane)
+    built = snapshots.create_snapshot(CreateSnapshot(name="built", build_info=CreateBuildInfo(dockerfile_content="FROM python\nRUN false\n", context_hashes=[])))
+    snapshots.get_snapshot_build_logs_url(built.id)
+    snapshots.remove_snapshot(built.id)
     v = VolumesApi(plane).list_volumes()[0]
     VolumesApi(plane).get_volume(v.id)
     PortApi(inside).get_ports()

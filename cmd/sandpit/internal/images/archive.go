@@ -4,10 +4,8 @@
 package images
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -164,24 +162,7 @@ ends. It needs the scope admin.`,
 			return interrupt.Ended(ctx, err)
 		}
 		defer r.Close()
-		if _, tty := terminal.Of(a.Stdout); !tty {
-			_, err = io.Copy(a.Stdout, r)
-			return interrupt.Ended(ctx, err)
-		}
-		// What programs wrote is not for this terminal to obey.
-		lines := bufio.NewReaderSize(r, 64<<10)
-		for {
-			line, err := lines.ReadSlice('\n')
-			if len(line) > 0 {
-				fmt.Fprintln(a.Stdout, output.Printable(strings.ToValidUTF8(strings.TrimRight(string(line), "\r\n"), "�")))
-			}
-			switch {
-			case err == io.EOF:
-				return nil
-			case err != nil && !errors.Is(err, bufio.ErrBufferFull):
-				return interrupt.Ended(ctx, err)
-			}
-		}
+		return interrupt.Ended(ctx, terminal.Show(a.Stdout, r))
 	}
 	return c
 }

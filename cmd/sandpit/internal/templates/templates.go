@@ -48,7 +48,7 @@ name (its newest version that is ready), NAME@VERSION or an id.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: a.Group,
 	}
-	c.AddCommand(a.create(), a.Ls(), a.show(), a.byDefault(), a.rm())
+	c.AddCommand(a.create(), a.Ls(), a.show(), a.logs(), a.activate("activate", "Have sandboxes be made of a template again, of a version or by a name of all of them", false), a.activate("deactivate", "Have no sandbox be made of a template, of a version or by a name of all of them; those that were made of it go on", true), a.byDefault(), a.rm())
 	return c
 }
 
