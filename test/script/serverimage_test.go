@@ -264,7 +264,7 @@ func (h *engineHost) withVolume(t *testing.T) {
 
 // withFewRights: the server of the compose file.
 func (h *engineHost) withFewRights(t *testing.T) {
-	h.docker(append([]string{"run", "-d", "--rm", "--name", "few"}, append(composeRights(t),
+	h.docker(append([]string{"run", "-d", "--name", "few"}, append(composeRights(t),
 		"-v", "/var/run/docker.sock:/var/run/docker.sock", "-e", "SANDBOX_IMAGE="+theirs, "-e", "SANDPIT_MCP_PROFILE=sandpit", "sandpit:test")...)...)
 	const tool = "/usr/bin/sandpit"
 	for end := time.Now().Add(startBound); ; time.Sleep(100 * time.Millisecond) {
@@ -292,4 +292,5 @@ func (h *engineHost) withFewRights(t *testing.T) {
 	if code := <-ended; code != "0\n<nil>" {
 		t.Errorf("it ended with %s", code)
 	}
+	h.docker("rm", "few") // the Engine itself would do so a moment after it ended
 }
