@@ -28,6 +28,7 @@ import (
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/events"
 	imagekeeper "sandpit.dev/engine/images"
+	"sandpit.dev/engine/languages"
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/engine/metrics"
 	"sandpit.dev/engine/overview"
@@ -272,6 +273,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	codes := code.New(eng, code.Options{Memory: memory, Metrics: code.NewMetrics(registry), Logger: log})
+	servers := languages.New(eng, languages.Options{Logger: log})
 	runner := runs.New(creator, keys.Store(), cfg.runs(log, runs.NewMetrics(registry)))
 	tokens, err := openTokens(cfg, keys.Store(), log)
 	if err != nil {
@@ -302,7 +304,8 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	stats := meter.New(keys.Store(), drivers, meter.Options{Host: hostUse(cfg.Data), Network: eng.Carried, Logger: log})
 	registry.MustRegister(stats.Collector())
 	s, err := newSurfaces(surfaceParts{
-		engine: creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: begins.keeper, dockerfiles: builder, contexts: sent, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, orkestr: cfg.Orkestr, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
+		languages: servers,
+		engine:    creator, runs: runner, code: codes, requests: ask.NewDesk(eng, func() permit.Rules { return eng.Settings().Network }, nil), images: begins.keeper, dockerfiles: builder, contexts: sent, tokens: tokens, console: cfg.Console, daytona: cfg.Daytona, gateway: cfg.Gateway, orkestr: cfg.Orkestr, backups: newBackups(eng, db, cfg, opts.Version, log), keys: keys, links: links, registry: registry, hosts: cfg.names(), origins: cfg.Origins, public: cfg.Public,
 		toolGroups: cfg.MCP.Groups, toolProfile: cfg.MCP.Profile, version: opts.Version, log: log, memory: memory, settings: changeable, projects: projects.New(keys.Store(), quotas, log), switches: &switches, mcp: cfg.MCP, runDefaults: cfg.Runs.Defaults.runs(),
 		rates: rates, issuers: issuers, usage: used, stats: stats, sizes: cfg.sizes(),
 		audit: audited, doctor: checks, overview: overview.New(keys.Store(), stats, counted.Recent(), overview.Options{Files: openFiles, Drivers: drivers, Started: time.Now(), Logger: log}),

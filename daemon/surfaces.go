@@ -68,6 +68,7 @@ type surfaceParts struct {
 	images         *images.Keeper
 	dockerfiles    service.Dockerfiles
 	contexts       *contexts.Store
+	languages      service.Languages
 	tokens         *bearer.Authority
 	console        ConsoleConfig
 	daytona        WireConfig
@@ -141,7 +142,7 @@ func newSurfaces(p surfaceParts) (surfaces, error) {
 		return surfaces{}, err
 	}
 	services := service.Of(p.engine, files.New(p.engine.Engine, 0), doors, p.code, p.runs, p.requests, skills.New(p.engine.Engine, skills.Options{}))
-	services.Templates = p.engine.Templates
+	services.Templates, services.Languages = p.engine.Templates, p.languages
 	services.Keeper, services.Dockerfiles, services.Settings = p.images, p.dockerfiles, p.settings
 	services.Usage, services.Stats, services.Audit, services.Events, services.Webhooks = p.usage, p.stats, p.audit, p.events, p.webhooks
 	services.Fleet, services.Doctor, services.Overview = fleet.New(p.engine), p.doctor, p.overview

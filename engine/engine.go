@@ -105,7 +105,7 @@ type Engine struct {
 	// runsDropped has a value after a delete that dropped runs.
 	runsDropped chan struct{}
 	pruner      *retention.Pruner
-	extension   Extension
+	extension   extensions
 	deleted     atomic.Pointer[func(sandbox.ID)] // see OnDeleted
 	set         atomic.Pointer[func()]           // see OnSet
 	up          func(*sandbox.Sandbox)
@@ -160,7 +160,7 @@ func New(o Options) (*Engine, error) {
 		images: o.Images, builder: o.Network.Builds, ring: o.Keys,
 		version: o.Version,
 		clock:   expiry.NewClock(), runsDropped: make(chan struct{}, 1),
-		extension: noExtension{}, up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
+		up: o.Up, ready: make(chan struct{}), hearing: make(chan struct{}, heardAtOnce),
 		entries: make(map[sandbox.ID]*entry), names: make(map[name]sandbox.ID), keys: core.NewTurns[name](),
 		unadopted: make(map[sandbox.ID]struct{}),
 	}

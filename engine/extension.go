@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"syscall"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 	"sandpit.dev/store"
 )
 
-// Extension runs commands of its own in sandboxes, which are no processes of theirs. Package
-// code does. Its methods are called concurrently, of one sandbox Adopt not.
+// Extension runs something of its own in sandboxes, which is no process of theirs. Packages code and
+// languages do. Its methods are called concurrently, of one sandbox Adopt not.
 type Extension interface {
 	// Adopt goes on with what an earlier server left running in a sandbox that is up. rows are
 	// those of its commands that are not complete: Adopt takes its own, and returns the rest.
@@ -37,19 +38,33 @@ type Command interface {
 	Signal(ctx context.Context, sig syscall.Signal) error
 }
 
-// noExtension is that of an engine which was not extended.
-type noExtension struct{}
+// extensions are several, which are asked in their order.
+type extensions []Extension
 
-func (noExtension) Adopt(_ context.Context, _ *Use, rows []*sandbox.Event) ([]*sandbox.Event, error) {
+func (all extensions) Adopt(ctx context.Context, u *Use, rows []*sandbox.Event) (_ []*sandbox.Event, err error) {
+	for _, x := range all {
+		if rows, err = x.Adopt(ctx, u, rows); err != nil {
+			return nil, err
+		}
+	}
 	return rows, nil
 }
 
-func (noExtension) Command(*Use, string) Command { return nil }
+func (all extensions) Command(u *Use, id string) Command {
+	for _, x := range all {
+		if c := x.Command(u, id); c != nil {
+			return c
+		}
+	}
+	return nil
+}
 
-func (noExtension) Private(sandbox.Process) bool { return false }
+func (all extensions) Private(p sandbox.Process) bool {
+	return slices.ContainsFunc(all, func(x Extension) bool { return x.Private(p) })
+}
 
-// Extend has x asked for what it runs. It is called before Run, once.
-func (e *Engine) Extend(x Extension) { e.extension = x }
+// Extend has x asked for what it runs, after those that were given before. It is called before Run.
+func (e *Engine) Extend(x Extension) { e.extension = append(e.extension, x) }
 
 // OnDeleted has gone called when a sandbox was deleted, in place of what was called before. gone calls no verb and does
 // not wait.

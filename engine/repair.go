@@ -298,7 +298,7 @@ func whatOf(t sandbox.EventType) string {
 	switch t {
 	case sandbox.EventTerminal:
 		return actTerminal
-	case sandbox.EventCode, sandbox.EventContext:
+	case sandbox.EventCode, sandbox.EventContext, sandbox.EventLanguageServer:
 		return actCode
 	}
 	return actExec

@@ -37,6 +37,8 @@ const (
 	EventFileDelete EventType = "file.delete"
 	EventFileChange EventType = "file.change" // of mode, owner, group or attributes
 
+	EventLanguageServer EventType = "language.server" // one ran, see package languages; it ends with its process
+
 	EventFileReplace EventType = "file.replace" // of text in files: Path is the first of them
 
 	EventSnapshot           EventType = "snapshot.created"    // ProcessID is the snapshot's id; Detail has it, and its name. Sandbox is empty if it was imported

@@ -6,10 +6,13 @@ package daytona
 import (
 	"context"
 
+	"sandpit.dev/access"
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/daytonaterms"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/engine/languages"
+	"sandpit.dev/image"
 )
 
 // config is what clients read before all else: older ones to find the toolbox, and newer ones to find nothing that
@@ -20,9 +23,9 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 	if err != nil {
 		return wire.Config{}, err
 	}
-	image := ""
+	image := usual(all)
 	for _, i := range all {
-		if i.Default {
+		if i.Default && image == "" {
 			image = i.Name
 		}
 	}
@@ -30,4 +33,23 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 		Version: a.version, ProxyTemplateURL: base + "/preview", ProxyToolboxURL: toolboxURL(c.R), DefaultSnapshot: image,
 		DashboardURL: base + "/console/", MaxAutoArchiveInterval: int(daytonaterms.MaxMinutes), Environment: "sandpit",
 	}, nil
+}
+
+// usualImage is the image of a sandbox of which none is asked for: the one with language servers, where it is built and
+// allowed. "" is the server's default.
+func (a *API) usualImage(ctx context.Context, c access.Caller) string {
+	all, err := a.Images.Images(ctx, c)
+	if err != nil {
+		return "" // whoever may create and not look gets what everybody gets
+	}
+	return usual(all)
+}
+
+func usual(all []image.Status) string {
+	for _, i := range all {
+		if i.Name == languages.Image && i.Allowed && i.Image.Digest != "" {
+			return i.Name
+		}
+	}
+	return ""
 }

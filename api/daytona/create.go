@@ -44,10 +44,13 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	if err != nil {
 		return nil, err
 	}
-	if b.BuildInfo != nil {
+	switch {
+	case b.BuildInfo != nil:
 		if r.Image, err = a.imageOf(ctx, c, b.BuildInfo); err != nil {
 			return nil, err
 		}
+	case r.From+r.Image == "" && r.Template == nil:
+		r.Image = a.usualImage(ctx, c.Caller)
 	}
 	s, _, err := a.Sandboxes.Create(ctx, c.Caller, r)
 	return s, err

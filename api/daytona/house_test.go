@@ -115,6 +115,7 @@ func parts(t testing.TB) *house {
 	must(t, err)
 	o := daytona.Options{Previews: links{}, Files: files, Contexts: sent, Keys: objects.NewKeys(nil), Target: "local", Version: enginetest.Version}
 	o.Services = service.Of(s.Creator, s.Files, ports.New(s.Engine), s.Code, s.Runs, ask.NewDesk(s.Engine, func() permit.Rules { return permit.Rules{Presets: presets} }, nil), skills.New(s.Engine, skills.Options{}))
+	o.Services.Languages = s.Languages
 	o.Services.Events = changes
 	return &house{t: t, Server: s, made: o}
 }

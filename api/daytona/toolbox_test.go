@@ -55,6 +55,8 @@ func TestAMissingSandboxIsNoMissingFile(t *testing.T) {
 		{"POST", "/process/session/s/command/" + process + "/input", `{"data":"x"}`, nil, wire.CodeProcessNotFound},
 		{"GET", "/process/pty/none", "", nil, wire.CodeProcessNotFound},
 		{"GET", "/git/status?path=.", "", nil, ""},
+		{"POST", "/lsp/start", `{"languageId":"python","pathToProject":"."}`, nil, ""},
+		{"POST", "/lsp/did-open", `{"languageId":"python","pathToProject":".","uri":"file://none"}`, nil, ""},
 	} {
 		what := c.method + " " + c.path
 		for _, ref := range []string{"none", "abcdefghijklmnop"} {
@@ -82,6 +84,36 @@ func TestATokensRightsAreNotAFiles(t *testing.T) {
 		if p := h.refused("reader", "POST", "/toolbox/box"+path, ""); p.StatusCode != http.StatusForbidden || p.Code != "DENIED" {
 			t.Errorf("%s by who only reads: %+v", path, p)
 		}
+	}
+}
+
+func TestLanguageServersAreAskedForWhatTheyHave(t *testing.T) {
+	h := open(t)
+	h.create(`{"name":"box","networkBlockAll":true}`)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code, says         string
+	}{
+		{"POST", "/lsp/did-open", `{"languageId":"python","pathToProject":"."}`, 400, "INVALID", "uri:"},
+		{"POST", "/lsp/did-close", `{"languageId":"python","pathToProject":".","uri":"https://x"}`, 400, "INVALID", "no path behind file://"},
+		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a"}`, 400, "INVALID", "position:"},
+		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a","position":{"line":-1,"character":0}}`, 400, "", "line"},
+		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a","position":{"line":1,"character":0}}`, 400, wire.CodeLSPNotInitialized, "start it first"},
+		{"POST", "/lsp/start", `{"languageId":"cobol","pathToProject":"."}`, 400, "INVALID", "languageId:"},
+		{"POST", "/lsp/start", `{"languageId":"python"}`, 400, "INVALID", "pathToProject:"},
+		{"POST", "/lsp/start", `{"languageId":"python","pathToProject":"none"}`, 400, "INVALID", "pathToProject:"},
+		{"GET", "/lsp/document-symbols?languageId=python&pathToProject=.", "", 400, "INVALID", "uri:"},
+		{"GET", "/lsp/document-symbols?languageId=python&pathToProject=.&uri=file://a", "", 400, wire.CodeLSPNotInitialized, "start it first"},
+		{"GET", "/lsp/workspacesymbols?query=x", "", 400, "INVALID", "languageId:"},
+		{"GET", "/lsp/workspacesymbols?languageId=python&pathToProject=.&query=" + strings.Repeat("x", 2000), "", 400, "INVALID", "query:"},
+	} {
+		if p := h.refused("writer", c.method, "/toolbox/box"+c.path, c.body); p.StatusCode != c.status || c.code != "" && p.Code != c.code || !strings.Contains(p.Message, c.says) {
+			t.Errorf("%s %.100s %s: %+v; want %d, %s, %q", c.method, c.path, c.body, p, c.status, c.code, c.says)
+		}
+	}
+	if p := h.refused("reader", "POST", "/toolbox/box/lsp/start", `{"languageId":"python","pathToProject":"."}`); p.StatusCode != http.StatusForbidden {
+		t.Errorf("a start by who only reads: %+v", p)
 	}
 }
 

@@ -61,7 +61,7 @@ func (a *API) listActivity(ctx context.Context, c *idempotency.Call, in *listAct
 func eventOf(e *sandbox.Event) v1.Event {
 	out := v1.Event{Seq: e.Seq, Type: string(e.Type), At: e.At.UTC(), Actor: e.Actor, Via: e.Via, Detail: e.Detail}
 	switch {
-	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal || e.Type == sandbox.EventCode || e.Type == sandbox.EventContext:
+	case e.Type == sandbox.EventExec || e.Type == sandbox.EventTerminal || e.Type == sandbox.EventCode || e.Type == sandbox.EventContext || e.Type == sandbox.EventLanguageServer:
 		out.Language = e.Language
 		out.Name, out.Labels = e.Name, e.Labels
 		out.ProcessID, out.Command, out.User, out.Cwd = e.ProcessID, e.Command, e.User, e.Cwd

@@ -34,6 +34,7 @@ type Services struct {
 	Dockerfiles Dockerfiles // nil: none is built
 	Skills      Skills
 	Git         Git
+	Languages   Languages     // nil: language servers are not run; Daytona's coat needs them
 	Templates   Templates     // nil: nobody keeps templates
 	Settings    Settings      // nil: none can be changed
 	Fleet       Fleet         // nil: nobody sees the sandboxes of all projects

@@ -158,7 +158,7 @@ func (r *Recorder) recordOf(ev *sandbox.Event, from *audit.Operation) audit.Reco
 
 func isCommand(ev *sandbox.Event) bool {
 	switch ev.Type {
-	case sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode, sandbox.EventContext:
+	case sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode, sandbox.EventContext, sandbox.EventLanguageServer:
 		return true
 	}
 	return false
@@ -170,7 +170,7 @@ func outcomeOf(ev *sandbox.Event) audit.Outcome {
 		return audit.Denied
 	case sandbox.EventFailed:
 		return audit.Failed
-	case sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode, sandbox.EventContext,
+	case sandbox.EventExec, sandbox.EventTerminal, sandbox.EventCode, sandbox.EventContext, sandbox.EventLanguageServer,
 		sandbox.EventUpload, sandbox.EventDownload, sandbox.EventFileMkdir, sandbox.EventFileMove, sandbox.EventFileDelete, sandbox.EventFileChange,
 		sandbox.EventFileReplace, sandbox.EventReady:
 		if !ev.OK {

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/files"
+	"sandpit.dev/engine/languages"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/runs"
 	"sandpit.dev/runtime"
@@ -43,13 +44,14 @@ type Server struct {
 	Engine *engine.Engine
 	Runs   *runs.Runner
 	Code   *code.Service
-	Files  *files.Service
+	// Languages runs language servers.
+	Languages *languages.Service
+	Files     *files.Service
 	// Creator is the engine with templates.
 	Creator *templates.Creator
 
 	t        testing.TB
-	runs     runs.Options
-	made     templates.Options
+	parts    parts
 	change   []func(*engine.Options)
 	archives string
 	stop     func()
@@ -60,22 +62,35 @@ type Server struct {
 // engine and of those after a Restart.
 func Start(t testing.TB, dir string, change ...func(*engine.Options)) *Server {
 	t.Helper()
-	return start(t, dir, runs.Options{}, templates.Options{}, change...)
+	return start(t, dir, parts{}, change...)
 }
 
 // StartTemplates is Start with options of templates.
 func StartTemplates(t testing.TB, dir string, o templates.Options, change ...func(*engine.Options)) *Server {
 	t.Helper()
-	return start(t, dir, runs.Options{}, o, change...)
+	return start(t, dir, parts{made: o}, change...)
 }
 
 // StartRuns is Start with options of runs.
 func StartRuns(t testing.TB, dir string, r runs.Options, change ...func(*engine.Options)) *Server {
 	t.Helper()
-	return start(t, dir, r, templates.Options{}, change...)
+	return start(t, dir, parts{runs: r}, change...)
 }
 
-func start(t testing.TB, dir string, r runs.Options, made templates.Options, change ...func(*engine.Options)) *Server {
+// StartLanguages is Start with options of language servers.
+func StartLanguages(t testing.TB, dir string, o languages.Options, change ...func(*engine.Options)) *Server {
+	t.Helper()
+	return start(t, dir, parts{languages: o}, change...)
+}
+
+// parts are the options of what stands above an engine.
+type parts struct {
+	runs      runs.Options
+	made      templates.Options
+	languages languages.Options
+}
+
+func start(t testing.TB, dir string, p parts, change ...func(*engine.Options)) *Server {
 	t.Helper()
 	host, err := memory.Open(filepath.Join(dir, "host"), memory.Options{})
 	if err != nil {
@@ -103,10 +118,10 @@ func start(t testing.TB, dir string, r runs.Options, made templates.Options, cha
 	if err != nil {
 		t.Fatal(err)
 	}
-	if made.Resolve == nil {
-		made.Resolve = Images{}.Resolve
+	if p.made.Resolve == nil {
+		p.made.Resolve = Images{}.Resolve
 	}
-	s := &Server{Host: host, Store: st, Audit: log, Quotas: quotas, t: t, runs: r, made: made, change: change, archives: filepath.Join(dir, "archive")}
+	s := &Server{Host: host, Store: st, Audit: log, Quotas: quotas, t: t, parts: p, change: change, archives: filepath.Join(dir, "archive")}
 	s.serve()
 	return s
 }
@@ -144,8 +159,9 @@ func (s *Server) serve() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Engine, s.Runs, s.Code, s.Files = e, runs.New(e, o.Store, s.runs), code.New(e, code.Options{}), files.New(e, 0)
-	t := templates.New(e, s.made)
+	s.Engine, s.Runs, s.Code, s.Files = e, runs.New(e, o.Store, s.parts.runs), code.New(e, code.Options{}), files.New(e, 0)
+	s.Languages = languages.New(e, s.parts.languages)
+	t := templates.New(e, s.parts.made)
 	use(t)
 	s.Creator = &templates.Creator{Engine: e, Templates: t}
 	s.stop = s.run()

@@ -27,6 +27,23 @@ type NPM struct {
 // NeedNPM returns those of a directory, and skips a test where they cannot be had. name begins the name of where they are kept.
 func NeedNPM(t testing.TB, name, in string) NPM {
 	t.Helper()
+	p := NPM{Dir: needNPM(t, name, in)}
+	var err error
+	if p.Node, err = findNode(p.Dir); err != nil {
+		t.Skip(err)
+	}
+	return p
+}
+
+// NeedModules returns node_modules with the packages of package.json in another directory, for whichever Node there is, and
+// skips a test where they cannot be had.
+func NeedModules(t testing.TB, name, dir string) string {
+	t.Helper()
+	return filepath.Join(needNPM(t, name, dir), "node_modules")
+}
+
+func needNPM(t testing.TB, name, in string) string {
+	t.Helper()
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		t.Skip("the packages of package.json need npm, which is not installed")
@@ -34,11 +51,7 @@ func NeedNPM(t testing.TB, name, in string) NPM {
 	dir, err := kept(name, []string{filepath.Join(in, "package.json"), filepath.Join(in, "package-lock.json")}, func(dir string, _ map[string][]byte) error {
 		return run(dir, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	})
-	p := NPM{Dir: need(t, "the packages of package.json", dir, err)}
-	if p.Node, err = findNode(p.Dir); err != nil {
-		t.Skip(err)
-	}
-	return p
+	return need(t, "the packages of package.json", dir, err)
 }
 
 // Command runs a script of a package's, by its path below node_modules or an absolute one.

@@ -94,6 +94,9 @@ func kept(name string, files []string, fill func(dir string, files map[string][]
 // unreachable is what the tools say when there is no registry that serves us.
 var unreachable = regexp.MustCompile(`\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|ENOTCACHED|E401|E403|E5\d\d|NewConnectionError|ConnectTimeoutError|NameResolutionError|ReadTimeoutError)\b`)
 
+// Unreachable returns what an installation says that found no registry which serves us; "": it says nothing of that.
+func Unreachable(said []byte) string { return string(unreachable.Find(said)) }
+
 // run runs one step of an installation in dir.
 func run(dir, program string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), installBound)

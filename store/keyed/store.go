@@ -143,7 +143,7 @@ func (q notingEvents) Append(e *sandbox.Event) error {
 	case sandbox.EventStarted, sandbox.EventStopped, sandbox.EventPaused, sandbox.EventResumed, sandbox.EventRestored, sandbox.EventArchived, sandbox.EventPromoted:
 		return q.n.add(err, Change, string(e.Type), e.Sandbox)
 	}
-	if e.Done || e.ProcessID == "" || e.Type == sandbox.EventContext {
+	if e.Done || e.ProcessID == "" || e.Type == sandbox.EventContext || e.Type == sandbox.EventLanguageServer {
 		return err
 	}
 	return q.n.add(err, Process, e.ProcessID, e.Sandbox)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package toolbox serves what Daytona's clients ask of what runs inside a sandbox: commands, code, sessions, terminals,
-// files, git. Paths are below the sandbox's own: the coat mounts them, see package daytona.
+// files, git, language servers. Paths are below the sandbox's own: the coat mounts them, see package daytona.
 package toolbox
 
 import (
@@ -73,7 +73,7 @@ func withCode(err error, code string) error {
 
 // Operations are the rows of the table.
 func (a *API) Operations() []httpapi.Operation {
-	return slices.Concat(a.gitOperations(), a.codeOperations(), lacking.Operations("toolbox", lackingOperations()), []httpapi.Operation{
+	return slices.Concat(a.gitOperations(), a.codeOperations(), a.languageOperations(), lacking.Operations("toolbox", lackingOperations()), []httpapi.Operation{
 		op("toolboxExecute", "POST /process/execute", http.StatusOK, noCode, a.execute).MaxBody(maxCommand),
 		op("toolboxCreateSession", "POST /process/session", http.StatusCreated, noCode, a.createSession),
 		op("toolboxListSessions", "GET /process/session", http.StatusOK, noCode, a.listSessions),

@@ -295,9 +295,21 @@ async def language_servers(s):
     await tried(lambda: server.document_symbols("main.py"))
     await tried(lambda: server.workspace_symbols("hello"))
     await tried(lambda: server.sandbox_symbols("hello"))
-    await tried(lambda: server.completions("main.py", LspCompletionPosition(line=3, character=2)))
+    here = LspCompletionPosition(line=3, character=2)
+    await tried(lambda: server.completions("main.py", here))
+    await value(s.fs.upload_file(b"def hellos():\n    return 2\n", "lsp/other.py"))
+    await value(server.did_open("other.py"))
+    while not any(i.documentation for i in (await value(server.completions("main.py", here))).items):
+        pass  # it proposes names of other files, and where they are from, when it has read those
     await tried(lambda: server.did_close("main.py"))
     await tried(server.stop)
+    # What is no identifier is written otherwise than it is called.
+    await value(s.fs.upload_file(b'const o = { "a-b": 1 }\no.\nclass Basket { fruit = 1; count() { fru } }\n', "lsp/main.ts"))
+    server = await value(s.create_lsp_server("typescript", "lsp"))
+    await value(server.start())
+    await value(server.completions("main.ts", LspCompletionPosition(line=1, character=2)))
+    await value(server.completions("main.ts", LspCompletionPosition(line=2, character=39)))
+    await value(server.stop())
 
 
 async def desktop(s):

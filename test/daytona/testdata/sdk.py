@@ -297,7 +297,6 @@ check("metrics: of another day", s.get_metrics(datetime.datetime(2000, 1, 1), da
 raises("metrics: an end before the start", e.DaytonaBadRequestError, lambda: s.get_metrics(datetime.datetime(2000, 1, 2), datetime.datetime(2000, 1, 1)), "to:")
 raises("SSH", e.DaytonaUnprocessableEntityError, lambda: s.create_ssh_access(10))
 raises("a desktop", e.DaytonaServiceUnavailableError, lambda: s.computer_use.start())
-raises("language servers", e.DaytonaUnprocessableEntityError, lambda: s.create_lsp_server("python", "/x").start())
 
 s.stop()
 s.archive()
