@@ -36,13 +36,21 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 }
 
 // usualImage is the image of a sandbox of which none is asked for: the one with language servers, where it is built and
-// allowed. "" is the server's default.
+// allowed. "" is what everybody gets: that of a default template, or the server's default.
 func (a *API) usualImage(ctx context.Context, c access.Caller) string {
 	all, err := a.Images.Images(ctx, c)
 	if err != nil {
-		return "" // whoever may create and not look gets what everybody gets
+		return "" // it may create and not look
 	}
-	return usual(all)
+	image := usual(all)
+	if image == "" || a.Templates == nil {
+		return image
+	}
+	kept, err := a.Templates.List(ctx, c)
+	if err != nil || kept.ProjectDefault != "" || kept.ServerDefault != "" {
+		return ""
+	}
+	return image
 }
 
 func usual(all []image.Status) string {

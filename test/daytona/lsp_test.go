@@ -5,8 +5,10 @@ package daytona
 
 import (
 	"context"
+	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,4 +53,27 @@ func TestLanguageServersByTypeScript(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
 	passes(t, p.Command(ctx, script), append(env, "SDK="+filepath.Join(p.Dir, "node_modules/@daytonaio/sdk")))
+}
+
+func TestADefaultTemplateGoesBeforeTheImageOfLanguageServers(t *testing.T) {
+	d := open(t)
+	withServers(t, d.env)
+	made := func() string {
+		t.Helper()
+		status, b := d.ask(d.token, "POST", "/sandbox", "application/json", strings.NewReader(`{"networkBlockAll":true}`))
+		var s struct {
+			Snapshot string `json:"snapshot"`
+		}
+		if err := json.Unmarshal(b, &s); err != nil || status != 200 {
+			t.Fatalf("create: %d %s", status, b)
+		}
+		return s.Snapshot
+	}
+	if got := made(); got != "daytona" {
+		t.Errorf("a sandbox is of %q", got)
+	}
+	d.run("template", "create", "lab", "--image", "python", "--default")
+	if got := made(); got != "lab" {
+		t.Errorf("with a default template a sandbox is of %q", got)
+	}
 }
