@@ -174,7 +174,7 @@ func TestWhatNamesAPromotedSandboxByItsIDIsToldWhoHasItsPlace(t *testing.T) {
 	all(fork.ID)
 	plain := func(what string, err error) {
 		t.Helper()
-		if e := fault.As(err); e.Code != fault.NotFound || e.Reason != "" || strings.Contains(e.Message+e.Remedy, string(fork.ID)) {
+		if e := fault.As(err); e.Code != fault.NotFound || e.Reason != sandbox.ReasonNoSandbox || strings.Contains(e.Message+e.Remedy, string(fork.ID)) {
 			t.Errorf("%s: got %v (%s)", what, err, e.Remedy)
 		}
 	}

@@ -292,5 +292,5 @@ func (h *engineHost) withFewRights(t *testing.T) {
 	if code := <-ended; code != "0\n<nil>" {
 		t.Errorf("it ended with %s", code)
 	}
-	h.docker("rm", "few") // the Engine itself would do so a moment after it ended
+	h.docker("rm", "-v", "few") // the Engine itself would do so a moment after it ended
 }
