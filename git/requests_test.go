@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
 	"sandpit.dev/git"
+	"sandpit.dev/sandbox"
 )
 
 // verbs returns every verb with a request that is right.
@@ -101,7 +102,7 @@ func TestWhoMayUseGit(t *testing.T) {
 		if err := verb(t.Context(), carol); !fault.Is(err, fault.Denied) {
 			t.Errorf("%s, of who may only read: %v", name, err)
 		}
-		if err := verb(t.Context(), bob); !fault.Is(err, fault.NotFound) || fault.ReasonOf(err) != "" {
+		if err := verb(t.Context(), bob); !fault.Is(err, fault.NotFound) || fault.ReasonOf(err) != sandbox.ReasonNoSandbox {
 			t.Errorf("%s, of another project: %v", name, err)
 		}
 	}
