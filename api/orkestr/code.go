@@ -13,7 +13,6 @@ import (
 	"sandpit.dev/code"
 	"sandpit.dev/fault"
 	"sandpit.dev/kernel"
-	"sandpit.dev/sandbox"
 )
 
 type runCode struct {
@@ -264,6 +263,3 @@ func (a *API) deleteContext(ctx context.Context, c *httpapi.Call, in *byContext)
 	defer done()
 	return httpapi.None{}, httpapi.Cause(ctx, a.Code.DeleteContext(ctx, c.Caller, in.ID, in.Context))
 }
-
-// cut is a text for an error.
-func cut(s string) string { return sandbox.Clip(s, 80) }

@@ -176,7 +176,7 @@ func (a *API) readFile(ctx context.Context, c *httpapi.Call, in *byPath) (any, e
 	}
 	defer body.Close()
 	if info.Size > maxFile {
-		return nil, fault.New(fault.TooLarge, "%s has %d bytes, more than %d", cut(p), info.Size, maxFile).WithRemedy("read it by files.presign_download")
+		return nil, fault.New(fault.TooLarge, "%s has %d bytes, more than %d", sandbox.Clip(p, 80), info.Size, maxFile).WithRemedy("read it by files.presign_download")
 	}
 	if err := c.Reserve(ctx, 3*info.Size); err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (a *API) directory(ctx context.Context, c *httpapi.Call, ref, p string) (an
 		return nil, httpapi.Cause(ctx, err)
 	}
 	if more {
-		return nil, fault.New(fault.TooLarge, "%s has more than %d entries", cut(p), maxListed).WithRemedy("list a directory below it, or read them by a command")
+		return nil, fault.New(fault.TooLarge, "%s has more than %d entries", sandbox.Clip(p, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
 	}
 	out := directoryShape{Directory: true, Entries: make([]entryShape, 0, len(all))}
 	for i := range all {
@@ -214,7 +214,7 @@ func (a *API) deleteFile(ctx context.Context, c *httpapi.Call, in *byPath) (http
 	defer done()
 	info, err := a.Files.StatFile(ctx, c.Caller, in.ID, p, "")
 	if err == nil && info.Type == sandbox.Directory {
-		err = fault.InvalidField("path", "%q is a directory", cut(p)).WithRemedy("remove it by a command: rm -r")
+		err = fault.InvalidField("path", "%q is a directory", sandbox.Clip(p, 80)).WithRemedy("remove it by a command: rm -r")
 	}
 	if err == nil {
 		err = a.Files.RemoveFile(ctx, c.Caller, in.ID, p, sandbox.RemoveFileOptions{})
@@ -329,7 +329,7 @@ func (a *API) presignUpload(ctx context.Context, c *httpapi.Call, in *presign) (
 		return presigned{}, err
 	}
 	if path.Base(g.Path) == "/" || in.Body.Path[len(in.Body.Path)-1] == '/' {
-		return presigned{}, fault.InvalidField("path", "%q is a directory's", cut(in.Body.Path))
+		return presigned{}, fault.InvalidField("path", "%q is a directory's", sandbox.Clip(in.Body.Path, 80))
 	}
 	g.Write, g.Most = true, filelink.MaxMost
 	return presigned{a.links.Address(c.R, g), "PUT", g.Path, g.Expires.UTC()}, nil
