@@ -144,7 +144,7 @@ func (s *server) clients() (env []string) {
 func passes(t *testing.T, cmd *exec.Cmd, env []string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, &out, &out, 10*time.Second
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = append(slices.Clip(env), "PYTHONPATH=../checks", "PYTHONDONTWRITEBYTECODE=1"), &out, &out, 10*time.Second
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out.Bytes())
 	}

@@ -50,7 +50,7 @@ func passes(t *testing.T, script string, checks int, env ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, script)
 	var out bytes.Buffer
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = env, &out, &out, 10*time.Second
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = append(env, "PYTHONPATH=../checks", "PYTHONDONTWRITEBYTECODE=1"), &out, &out, 10*time.Second
 	if err := cmd.Run(); err != nil {
 		t.Errorf("%s: %v\n%s", script, err, out.Bytes())
 	}

@@ -1,31 +1,8 @@
 // What TypeScript's SDK does with language servers, and what comes of it.
 import { createRequire } from "node:module";
-import { isDeepStrictEqual } from "node:util";
+import { check, end, rejects } from "../../checks/checks.mjs";
 
 const { Daytona } = createRequire(import.meta.url)(process.env.SDK);
-let failed = 0;
-
-function check(name, got, want) {
-  if (isDeepStrictEqual(got, want)) console.log("ok", name);
-  else {
-    failed = 1;
-    console.log("FAILED", name, "got", got, "want", want);
-  }
-}
-
-async function rejects(name, kind, does) {
-  try {
-    const got = await does();
-    failed = 1;
-    console.log("FAILED", name, "gave", got);
-  } catch (e) {
-    if (e.constructor.name === kind) console.log("ok", name);
-    else {
-      failed = 1;
-      console.log("FAILED", name, "threw", e);
-    }
-  }
-}
 
 const d = new Daytona();
 const s = await d.create();
@@ -62,4 +39,4 @@ for (const language of ["typescript", "javascript"]) {
   await rejects(`${language}: after a stop`, "DaytonaLspServerNotInitializedError", () => lsp.documentSymbols("x"));
 }
 await s.delete();
-process.exit(failed);
+end();

@@ -1,35 +1,8 @@
 # What Python's SDK does with language servers, and what comes of it.
-import sys
 
 from daytona import CreateSandboxFromSnapshotParams, Daytona, LspCompletionPosition
 from daytona.common import errors as e
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
-
-def raises(name, kind, do, *words):
-    global failed
-    try:
-        got = do()
-    except Exception as x:
-        if type(x) is kind and all(w in str(x) for w in words):
-            print("ok", name)
-        else:
-            failed = 1
-            print("FAILED", name, "raised", type(x), x)
-        return
-    failed = 1
-    print("FAILED", name, "raised nothing, and gave", repr(got))
-
+from checks import check, end, raises
 
 d = Daytona()
 
@@ -132,4 +105,4 @@ for name, script, words in [
 check("none is left", s.process.exec("pgrep -fc '[/]pyright-langserver'").result.strip(), "0")
 d.delete(s)
 
-sys.exit(failed)
+end()

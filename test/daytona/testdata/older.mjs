@@ -1,17 +1,8 @@
 // What an older SDK for TypeScript does on its first day: create, commands, code, files, a session, a terminal, list, delete.
 import { createRequire } from "node:module";
-import { isDeepStrictEqual } from "node:util";
+import { check, end } from "../../checks/checks.mjs";
 
 const { Daytona } = createRequire(import.meta.url)(process.env.SDK);
-let failed = 0;
-
-function check(name, got, want) {
-  if (isDeepStrictEqual(got, want)) console.log("ok", name);
-  else {
-    failed = 1;
-    console.log("FAILED", name, "got", got, "want", want);
-  }
-}
 
 // listed are the ids of what list gives: pages before 0.180, then what is iterated over.
 async function listed(d) {
@@ -67,4 +58,4 @@ await s.start();
 check("start", s.state, "started");
 await s.delete();
 check("delete", await listed(d), []);
-process.exit(failed);
+end();

@@ -5,18 +5,7 @@ import sys
 
 from daytona import CreateSandboxFromSnapshotParams, Daytona, SessionExecuteRequest
 from daytona.common.pty import PtySize
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
+from checks import check, end
 
 d = Daytona()
 s = d.create(CreateSandboxFromSnapshotParams(labels={"team": "a"}, env_vars={"X": "1"}))
@@ -76,4 +65,4 @@ s.start()
 check("start", s.state.value, "started")
 s.delete()
 check("delete", list(d.list().items if pages else d.list()), [])
-sys.exit(failed)
+end()

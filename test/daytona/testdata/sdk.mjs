@@ -1,31 +1,8 @@
 // What TypeScript's SDK does, and what comes of it.
 import { createRequire } from "node:module";
-import { isDeepStrictEqual } from "node:util";
+import { check, end, rejects } from "../../checks/checks.mjs";
 
 const { Daytona } = createRequire(import.meta.url)(process.env.SDK);
-let failed = 0;
-
-function check(name, got, want) {
-  if (isDeepStrictEqual(got, want)) console.log("ok", name);
-  else {
-    failed = 1;
-    console.log("FAILED", name, "got", got, "want", want);
-  }
-}
-
-async function rejects(name, kind, does) {
-  try {
-    const got = await does();
-    failed = 1;
-    console.log("FAILED", name, "gave", got);
-  } catch (e) {
-    if (e.constructor.name === kind) console.log("ok", name);
-    else {
-      failed = 1;
-      console.log("FAILED", name, "threw", e);
-    }
-  }
-}
 
 const d = new Daytona();
 const s = await d.create({ labels: { team: "a" }, envVars: { X: "1" } });
@@ -85,4 +62,4 @@ await s.start();
 check("start", s.state, "started");
 await s.delete();
 await rejects("deleted", "DaytonaNotFoundError", () => d.get(s.id));
-process.exit(failed);
+end();

@@ -13,32 +13,7 @@ from daytona import (
 )
 from daytona.common import errors as e
 from daytona_api_client import exceptions as api  # what the services of secrets and pools let through
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
-
-def raises(name, kind, do, words=""):
-    global failed
-    try:
-        got = do()
-    except Exception as x:
-        if type(x) is kind and words in str(x):
-            print("ok", name)
-        else:
-            failed = 1
-            print("FAILED", name, "raised", type(x), x)
-        return
-    failed = 1
-    print("FAILED", name, "raised nothing, and gave", repr(got))
+from checks import check, end, raises
 
 
 def fetch(url, method="GET", file=None):
@@ -307,4 +282,4 @@ s.delete()
 raises("deleted", e.DaytonaNotFoundError, lambda: d.get("one"))
 d.volume.delete(v)
 raises("volume: deleted", e.DaytonaNotFoundError, lambda: d.volume.get("data"))
-sys.exit(failed)
+end()

@@ -1,32 +1,9 @@
 // What TypeScript's SDK does with snapshots, and what comes of it.
 import { createRequire } from "node:module";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
+import { check, end, rejects } from "../../checks/checks.mjs";
 
 const { Daytona, Image } = createRequire(import.meta.url)(process.env.SDK);
-let failed = 0;
-
-function check(name, got, want) {
-  if (isDeepStrictEqual(got, want)) console.log("ok", name);
-  else {
-    failed = 1;
-    console.log("FAILED", name, "got", got, "want", want);
-  }
-}
-
-async function rejects(name, kind, does) {
-  try {
-    const got = await does();
-    failed = 1;
-    console.log("FAILED", name, "gave", got);
-  } catch (e) {
-    if (e.constructor.name === kind) console.log("ok", name);
-    else {
-      failed = 1;
-      console.log("FAILED", name, "threw", e);
-    }
-  }
-}
 
 const d = new Daytona();
 let s = await d.snapshot.create({ name: "of-image", image: "python" });
@@ -67,4 +44,4 @@ await rejects("a step that fails", "DaytonaError", () => d.snapshot.create({ nam
 check("a failed one", (await d.snapshot.get("failing")).state, "build_failed");
 for (const name of ["failing", "of-sandbox", "declarative", "of-image"]) await d.snapshot.delete(name);
 await rejects("deleted", "DaytonaNotFoundError", () => d.snapshot.get("declarative"));
-process.exit(failed);
+end();

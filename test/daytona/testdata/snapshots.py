@@ -2,7 +2,6 @@
 import hashlib
 import io
 import os
-import sys
 import tarfile
 import tempfile
 
@@ -11,33 +10,7 @@ from daytona import CreateSandboxFromSnapshotParams, CreateSnapshotParams, Dayto
 from daytona.common import errors as e
 from daytona_api_client import CreateBuildInfo, CreateSnapshot, ObjectStorageApi, SnapshotsApi
 from obstore.store import S3Store
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
-
-def raises(name, kind, do, words=""):
-    global failed
-    try:
-        got = do()
-    except Exception as x:
-        if type(x) is kind and words in str(x):
-            print("ok", name)
-        else:
-            failed = 1
-            print("FAILED", name, "raised", type(x), x)
-        return
-    failed = 1
-    print("FAILED", name, "raised nothing, and gave", repr(got))
-
+from checks import check, end, raises
 
 d = Daytona()
 snaps = d.snapshot
@@ -136,4 +109,4 @@ for name in ["sent", "failing", "of-sandbox", "Declarative", "of-image:1"]:
 raises("deleted", e.DaytonaNotFoundError, lambda: snaps.get("sent"))
 raises("deleted, used", e.DaytonaNotFoundError, lambda: d.create(CreateSandboxFromSnapshotParams(snapshot="sent")))
 check("none at last", snaps.list().items, [])
-sys.exit(failed)
+end()

@@ -3,7 +3,6 @@ import asyncio
 import io
 import json
 import os
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,32 +15,7 @@ import mcpgateway_sdk as m
 from mcpgateway_sdk import MCPGateway
 from mcpgateway_sdk.exceptions import SkillFileMissing, SkillFrontmatterMissingField, SkillMalformedFrontmatter
 from mcpgateway_sdk.models.sandbox import EgressPolicy
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
-
-async def raises(name, kind, do, words=""):
-    global failed
-    try:
-        got = await do
-    except Exception as x:
-        if type(x) is kind and words in str(x):
-            print("ok", name)
-        else:
-            failed = 1
-            print("FAILED", name, "raised", type(x), x)
-        return
-    failed = 1
-    print("FAILED", name, "raised nothing, and gave", repr(got))
+from checks import araises, check, end
 
 
 def v1(path, method="GET", body=None):
@@ -88,9 +62,9 @@ async def sandboxes(gw):
     r = await g.exec(s.id, "sleep 30", timeout=1)
     check("exec: a limit", (r.exit_code != 0, r.duration_ms >= 1000), (True, True))
     check("exec: bytes that are no text", (await g.exec(s.id, "printf '\\377a'")).stdout, "\ufffda")
-    await raises("exec: no command", m.ValidationError, g.exec(s.id, " "), "command")
-    await raises("exec: a limit of a year", m.ValidationError, g.exec(s.id, "true", timeout=365 * 86400), "timeout_seconds")
-    await raises("exec: 1,000 labels", m.ValidationError, g.exec(s.id, "true", metadata={str(i): "x" for i in range(1000)}), "metadata")
+    await araises("exec: no command", m.ValidationError, g.exec(s.id, " "), "command")
+    await araises("exec: a limit of a year", m.ValidationError, g.exec(s.id, "true", timeout=365 * 86400), "timeout_seconds")
+    await araises("exec: 1,000 labels", m.ValidationError, g.exec(s.id, "true", metadata={str(i): "x" for i in range(1000)}), "metadata")
     check("exec_count", (await g.get(s.id)).exec_count, v1("/v1/sandboxes/one")["exec_count"])
 
     # Files: relative ones are in the workspace; the SDK takes the first slash off absolute ones.
@@ -109,13 +83,13 @@ async def sandboxes(gw):
     await g.upload_file(s.id, "empty", content=b"")
     check("an empty file", await g.download_file(s.id, "empty"), b"")
     await g.exec(s.id, "ln -s /etc/shadow link; mkfifo pipe")
-    await raises("download: what only root may read", m.ForbiddenError, g.download_file(s.id, "link"))
-    await raises("download: what is not there", m.NotFoundError, g.download_file(s.id, "none"))
-    await raises("download: a directory", m.ValidationError, g.download_file(s.id, "out"))
-    await raises("download: a pipe", m.ValidationError, g.download_file(s.id, "pipe"))
-    await raises("upload: where only root may write", m.ForbiddenError, g.upload_file(s.id, "etc/x", content=b"x"))
-    await raises("upload: a name of 300 bytes", m.ValidationError, g.upload_file(s.id, "x" * 300, content=b"x"))
-    await raises("list files: what is not there", m.NotFoundError, g.list_files(s.id, "/none"))
+    await araises("download: what only root may read", m.ForbiddenError, g.download_file(s.id, "link"))
+    await araises("download: what is not there", m.NotFoundError, g.download_file(s.id, "none"))
+    await araises("download: a directory", m.ValidationError, g.download_file(s.id, "out"))
+    await araises("download: a pipe", m.ValidationError, g.download_file(s.id, "pipe"))
+    await araises("upload: where only root may write", m.ForbiddenError, g.upload_file(s.id, "etc/x", content=b"x"))
+    await araises("upload: a name of 300 bytes", m.ValidationError, g.upload_file(s.id, "x" * 300, content=b"x"))
+    await araises("list files: what is not there", m.NotFoundError, g.list_files(s.id, "/none"))
 
     # Clocks, limits, network, live.
     u = await g.update(s.id, idle_timeout_seconds=60, memory_mb=1024, metadata={"team": "b"}, env_vars={"X": "2"})
@@ -128,10 +102,10 @@ async def sandboxes(gw):
     check("update: blocked", u.effective_egress_policy.mode, "blocked")
     u = await g.update(s.id, egress_policy=EgressPolicy.inherit())
     check("update: inherit", u.requested_egress_policy.mode, "inherit")
-    await raises("update: another image", m.ValidationError, g.update(s.id, image="node"), "image")
-    await raises("update: a name that is none", m.ValidationError, g.update(s.id, egress_policy=EgressPolicy.allowlist(domains=["a b"])), "requested_egress_policy.allowed_domains")
-    await raises("update: an address that is none", m.ValidationError, g.update(s.id, egress_policy=EgressPolicy.allowlist(cidrs=["300.0.0.0/8"])), "requested_egress_policy.allowed_cidrs")
-    await raises("update: a clock of years", m.ValidationError, g.update(s.id, idle_timeout_seconds=10**9), "idle_timeout_seconds")
+    await araises("update: another image", m.ValidationError, g.update(s.id, image="node"), "image")
+    await araises("update: a name that is none", m.ValidationError, g.update(s.id, egress_policy=EgressPolicy.allowlist(domains=["a b"])), "requested_egress_policy.allowed_domains")
+    await araises("update: an address that is none", m.ValidationError, g.update(s.id, egress_policy=EgressPolicy.allowlist(cidrs=["300.0.0.0/8"])), "requested_egress_policy.allowed_cidrs")
+    await araises("update: a clock of years", m.ValidationError, g.update(s.id, idle_timeout_seconds=10**9), "idle_timeout_seconds")
 
     # States.
     await g.stop(s.id)
@@ -160,27 +134,27 @@ async def sandboxes(gw):
     text = await g.export_logs(s.id, fmt="csv", tool_name="exec", meta=["step=build it"])
     check("export as CSV", (text.decode().splitlines()[0].split(",")[:2], b"build it" in text, text.count(b"exit 3")), (["id", "created_at"], True, 1))
     check("export of nothing", await g.export_logs(s.id, search="nothing has this"), [])
-    await raises("logs sorted by what is not there", m.ValidationError, g.logs(s.id, sort_by="latency_ms"), "sort_by")
-    await raises("logs of a call within", m.ValidationError, g.logs(s.id, parent_call_id=uuid.uuid4()), "parent_call_id")
-    await raises("logs with 1,000 filters", m.ValidationError, g.logs(s.id, meta=["a=b"] * 1000), "meta")
-    await raises("logs: a filter that is none", m.ValidationError, g.logs(s.id, meta=["a"]), "meta")
-    await raises("logs: a page that is too long", m.ValidationError, g.logs(s.id, limit=1001), "limit")
+    await araises("logs sorted by what is not there", m.ValidationError, g.logs(s.id, sort_by="latency_ms"), "sort_by")
+    await araises("logs of a call within", m.ValidationError, g.logs(s.id, parent_call_id=uuid.uuid4()), "parent_call_id")
+    await araises("logs with 1,000 filters", m.ValidationError, g.logs(s.id, meta=["a=b"] * 1000), "meta")
+    await araises("logs: a filter that is none", m.ValidationError, g.logs(s.id, meta=["a"]), "meta")
+    await araises("logs: a page that is too long", m.ValidationError, g.logs(s.id, limit=1001), "limit")
 
     # What is refused.
-    await raises("create: an object store", m.ValidationError, g.create(mounts=[dict(provider="s3", canonical_endpoint="https://s3.example.com", container_name="data", target_path="/mnt/data", credential="k", credential_expires_at="2030-01-01T00:00:00Z")]), "mounts")
-    await raises("create: an image that is none", m.NotFoundError, g.create(image="nowhere.example/none:1"))
-    await raises("create: more memory than there may be", m.ValidationError, g.create(memory_mb=10**9), "memory_mb")
-    await raises("create: 1,000 labels", m.ValidationError, g.create(metadata={str(i): "x" for i in range(1000)}), "metadata")
-    await raises("create: a long key", m.ValidationError, g.create(session_key="x" * 10000), "session_key")
-    await raises("create: two policies", m.ValidationError, raw_create(gw, {"network_enabled": True, "requested_egress_policy": {"mode": "blocked"}}), "network_enabled")
-    await raises("create: a mode that is none", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "open"}}), "requested_egress_policy.mode")
-    await raises("create: an empty allowlist", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "allowlist"}}), "allowlist")
+    await araises("create: an object store", m.ValidationError, g.create(mounts=[dict(provider="s3", canonical_endpoint="https://s3.example.com", container_name="data", target_path="/mnt/data", credential="k", credential_expires_at="2030-01-01T00:00:00Z")]), "mounts")
+    await araises("create: an image that is none", m.NotFoundError, g.create(image="nowhere.example/none:1"))
+    await araises("create: more memory than there may be", m.ValidationError, g.create(memory_mb=10**9), "memory_mb")
+    await araises("create: 1,000 labels", m.ValidationError, g.create(metadata={str(i): "x" for i in range(1000)}), "metadata")
+    await araises("create: a long key", m.ValidationError, g.create(session_key="x" * 10000), "session_key")
+    await araises("create: two policies", m.ValidationError, raw_create(gw, {"network_enabled": True, "requested_egress_policy": {"mode": "blocked"}}), "network_enabled")
+    await araises("create: a mode that is none", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "open"}}), "requested_egress_policy.mode")
+    await araises("create: an empty allowlist", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "allowlist"}}), "allowlist")
     for name, id in {"a UUID that is none of ours": uuid.uuid4(), "the nil UUID": uuid.UUID(int=0), "a UUID of nobody": "00000000-0000-8000-8000-000000000000", "no id at all": "none"}.items():
-        await raises(name, m.NotFoundError, g.get(id))
-        await raises(name + ": exec", m.NotFoundError, g.exec(id, "true"))
-        await raises(name + ": upload", m.NotFoundError, g.upload_file(id, "a/b", content=b"x"))
-        await raises(name + ": list files", m.NotFoundError, g.list_files(id))
-        await raises(name + ": logs", m.NotFoundError, g.logs(id))
+        await araises(name, m.NotFoundError, g.get(id))
+        await araises(name + ": exec", m.NotFoundError, g.exec(id, "true"))
+        await araises(name + ": upload", m.NotFoundError, g.upload_file(id, "a/b", content=b"x"))
+        await araises(name + ": list files", m.NotFoundError, g.list_files(id))
+        await araises(name + ": logs", m.NotFoundError, g.logs(id))
 
     async with MCPGateway(api_key=os.environ["OTHER"]) as other:
         o = other.sandboxes
@@ -190,14 +164,14 @@ async def sandboxes(gw):
             "logs": o.logs(s.id), "export": o.export_logs(s.id), "list files": o.list_files(s.id), "download": o.download_file(s.id, "data.csv"), "upload": o.upload_file(s.id, "a/b", content=b""),
             "skills": o.install_skills(s.id, [uuid.uuid4()]), "delete": o.destroy(s.id),
         }.items():
-            await raises("another project: " + name, m.NotFoundError, do)
+            await araises("another project: " + name, m.NotFoundError, do)
     async with MCPGateway(api_key=os.environ["READER"]) as reader:
         check("who only reads: get", (await reader.sandboxes.get(s.id)).id, s.id)
-        await raises("who only reads: exec", m.ForbiddenError, reader.sandboxes.exec(s.id, "true"))
-        await raises("who only reads: create", m.ForbiddenError, reader.sandboxes.create())
-        await raises("who only reads: logs", m.ForbiddenError, reader.sandboxes.logs(s.id))
+        await araises("who only reads: exec", m.ForbiddenError, reader.sandboxes.exec(s.id, "true"))
+        await araises("who only reads: create", m.ForbiddenError, reader.sandboxes.create())
+        await araises("who only reads: logs", m.ForbiddenError, reader.sandboxes.logs(s.id))
     async with MCPGateway(api_key="nobody's") as nobody:
-        await raises("nobody", m.AuthError, nobody.sandboxes.list())
+        await araises("nobody", m.AuthError, nobody.sandboxes.list())
 
     images = await g.list_images()
     check("images", sorted(i["name"] for i in images), sorted(i["name"] for i in v1("/v1/images")["items"]))
@@ -206,7 +180,7 @@ async def sandboxes(gw):
 
     await skills(gw, s)
     await g.destroy(s.id)
-    await raises("get what is deleted", m.NotFoundError, g.get(s.id))
+    await araises("get what is deleted", m.NotFoundError, g.get(s.id))
     check("list: none", await g.list(), [])
 
 
@@ -244,27 +218,27 @@ async def skills(gw, s):
     check("install what is not there", (await gw.sandboxes.install_skills(s.id, [missing]))["not_found"], [str(missing)])
     check("acquire with skills", (await gw.sandboxes.acquire_or_create("one", [a.id])).id, s.id)
     check("templates, catalogue", (await k.templates(), await k.catalog("builtin"), await k.catalog("builtin", search="x")), ([], [], []))
-    await raises("a catalogue elsewhere", m.ValidationError, k.catalog("https://github.com/x/y"), "source")
-    await raises("one of the catalogue", m.NotFoundError, k.catalog_detail("builtin", "x"))
-    await raises("import", m.NotFoundError, k.import_from_catalog("builtin", "x"))
-    await raises("import from elsewhere", m.ValidationError, k.import_from_catalog("github", "x", github_repo="a/b"), "source")
-    await raises("no zip and no text", SkillMalformedFrontmatter, k.upload(content=b"no front matter", filename="x.zip"))
-    await raises("bytes", m.ValidationError, k.upload(content=b"PK\x03\x04" + b"\x00" * 50, filename="x.zip"))
-    await raises("an archive without the file", SkillFileMissing, k.upload(content=package({"a.txt": "x"}), filename="x.zip"))
-    await raises("a path that leads out", m.ValidationError, k.upload(content=package({"SKILL.md": HEAD % "evil", "../x": "x"}), filename="x.zip"))
-    await raises("without a description", SkillFrontmatterMissingField, k.create("x", "text"))
-    await raises("a name that is none", m.ValidationError, k.create("A B", "text", description="x"), "name")
-    await raises("another name", m.ValidationError, k.update(a.id, name="other"), "name")
-    await raises("metadata beside the text", m.ValidationError, k.create("x", "text", description="x", skill_metadata={"a": 1}), "skill_metadata")
-    await raises("the portal", m.ValidationError, k.update(a.id, portal_visible=True), "portal_visible")
-    await raises("a skill that is none", m.NotFoundError, k.get(uuid.uuid4()))
+    await araises("a catalogue elsewhere", m.ValidationError, k.catalog("https://github.com/x/y"), "source")
+    await araises("one of the catalogue", m.NotFoundError, k.catalog_detail("builtin", "x"))
+    await araises("import", m.NotFoundError, k.import_from_catalog("builtin", "x"))
+    await araises("import from elsewhere", m.ValidationError, k.import_from_catalog("github", "x", github_repo="a/b"), "source")
+    await araises("no zip and no text", SkillMalformedFrontmatter, k.upload(content=b"no front matter", filename="x.zip"))
+    await araises("bytes", m.ValidationError, k.upload(content=b"PK\x03\x04" + b"\x00" * 50, filename="x.zip"))
+    await araises("an archive without the file", SkillFileMissing, k.upload(content=package({"a.txt": "x"}), filename="x.zip"))
+    await araises("a path that leads out", m.ValidationError, k.upload(content=package({"SKILL.md": HEAD % "evil", "../x": "x"}), filename="x.zip"))
+    await araises("without a description", SkillFrontmatterMissingField, k.create("x", "text"))
+    await araises("a name that is none", m.ValidationError, k.create("A B", "text", description="x"), "name")
+    await araises("another name", m.ValidationError, k.update(a.id, name="other"), "name")
+    await araises("metadata beside the text", m.ValidationError, k.create("x", "text", description="x", skill_metadata={"a": 1}), "skill_metadata")
+    await araises("the portal", m.ValidationError, k.update(a.id, portal_visible=True), "portal_visible")
+    await araises("a skill that is none", m.NotFoundError, k.get(uuid.uuid4()))
     async with MCPGateway(api_key=os.environ["OTHER"]) as other:
         check("another project: skills", await other.skills.list(), [])
-        await raises("another project: a skill", m.NotFoundError, other.skills.get(b.id))
-        await raises("another project: its package", m.NotFoundError, other.skills.download_package(b.id))
-        await raises("another project: delete", m.NotFoundError, other.skills.delete(b.id))
+        await araises("another project: a skill", m.NotFoundError, other.skills.get(b.id))
+        await araises("another project: its package", m.NotFoundError, other.skills.download_package(b.id))
+        await araises("another project: delete", m.NotFoundError, other.skills.delete(b.id))
     await k.delete(a.id)
-    await raises("get a skill that is deleted", m.NotFoundError, k.get(a.id))
+    await araises("get a skill that is deleted", m.NotFoundError, k.get(a.id))
 
 
 # The readme's example of sandboxes, as it is written.
@@ -300,8 +274,8 @@ async def main():
             await sandboxes(gw)
             await readme(gw)
             for name, do in {"servers": gw.servers.list(), "tools": gw.tools.search("x"), "sessions": gw.sessions.create(allowed_tool_names=["x"]), "keys": gw.auth.list_api_keys()}.items():
-                await raises("what is not sandboxes: " + name, m.NotFoundError, do)
+                await araises("what is not sandboxes: " + name, m.NotFoundError, do)
 
 
 asyncio.run(main())
-sys.exit(failed)
+end()

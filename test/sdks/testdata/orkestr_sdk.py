@@ -8,32 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import orkestr as o
 from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook
-
-failed = 0
-
-
-def check(name, got, want):
-    global failed
-    if got == want:
-        print("ok", name)
-    else:
-        failed = 1
-        print("FAILED", name, "got", repr(got), "want", repr(want))
-
-
-def raises(name, kind, do, words=""):
-    global failed
-    try:
-        got = do()
-    except Exception as x:
-        if type(x) is kind and words in str(x):
-            print("ok", name)
-        else:
-            failed = 1
-            print("FAILED", name, "raised", type(x), x)
-        return
-    failed = 1
-    print("FAILED", name, "raised nothing, and gave", repr(got))
+from checks import check, end, raises
 
 
 def v1(path, method="GET"):
@@ -265,4 +240,4 @@ with Sandbox.create(template="python-3.12") as sbx:
     result = sbx.exec("python /workspace/main.py")
     print(result.stdout)
 check("the readme's example", result.stdout, "4\n")
-sys.exit(failed)
+end()
