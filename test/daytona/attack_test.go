@@ -9,19 +9,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"sandpit.dev/image/imagetest"
+	"sandpit.dev/test/servertest"
 )
 
 // door is the wire as anybody may speak it.
 type door struct {
 	t     *testing.T
-	house *server
+	house *servertest.Server
 	url   string
 	token string // of the server's administrator
 	env   []string
@@ -29,7 +28,7 @@ type door struct {
 
 func open(t *testing.T) *door {
 	t.Helper()
-	need(t)
+	servertest.Need(t)
 	imagetest.Python(t)
 	return enter(t, imagetest.Dir(t))
 }
@@ -37,7 +36,7 @@ func open(t *testing.T) *door {
 // enter is open with a directory of images.
 func enter(t *testing.T, images string) *door {
 	t.Helper()
-	d := &door{t: t, house: launch(t, images)}
+	d := &door{t: t, house: servertest.New(t, program, images)}
 	d.find()
 	return d
 }
@@ -45,37 +44,21 @@ func enter(t *testing.T, images string) *door {
 // restart kills the server, and starts it again.
 func (d *door) restart() {
 	d.t.Helper()
-	if err := d.house.cmd.Process.Kill(); err != nil {
-		d.t.Fatal(err)
-	}
-	_ = d.house.cmd.Wait()
+	d.house.Kill()
 	d.find()
 }
 
 // find starts the server, and notes where it is.
 func (d *door) find() {
 	d.t.Helper()
-	d.env = d.house.clients()
-	for _, v := range d.env {
-		if url, ok := strings.CutPrefix(v, "DAYTONA_API_URL="); ok {
-			d.url = url
-		}
-		if token, ok := strings.CutPrefix(v, "DAYTONA_API_KEY="); ok {
-			d.token = token
-		}
-	}
+	d.house.Start()
+	d.env, d.url, d.token = clients(d.house), d.house.Address+"/daytona", d.house.Token
 }
 
 // run runs a command of the server's administrator, and returns what it prints.
 func (d *door) run(args ...string) string {
 	d.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "sandpit"), args...)
-	cmd.Env = d.env
-	out, err := cmd.Output()
-	if err != nil {
-		d.t.Fatalf("sandpit %s: %v", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out))
+	return d.house.Run(args...)
 }
 
 // ask makes a request, whose answer is never followed elsewhere.

@@ -23,7 +23,7 @@ func withServers(t *testing.T, env []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), buildBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "sandpit"), "image", "build", "daytona")
+	cmd := exec.CommandContext(ctx, program, "image", "build", "daytona")
 	cmd.Env = env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		if why := packagestest.Unreachable(out); why != "" {

@@ -136,7 +136,7 @@ func differs(here string, outcomes []string) string {
 // open for the public, as the operator may have it.
 func publicPreviews(t *testing.T, env []string) {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "sandpit"), "settings", "set", "max_previews=public")
+	cmd := exec.Command(program, "settings", "set", "max_previews=public")
 	cmd.Env = env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("set max_previews: %v\n%s", err, out)

@@ -19,13 +19,14 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/packagestest"
+	"sandpit.dev/test/servertest"
 )
 
 func TestPythonSnapshots(t *testing.T) {
 	python := packagestest.NeedPip(t, "daytona-pip", ".")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
-	passes(t, exec.CommandContext(ctx, python, "testdata/snapshots.py"), builds(t).clients())
+	passes(t, exec.CommandContext(ctx, python, "testdata/snapshots.py"), clients(builds(t)))
 }
 
 func TestTypeScriptSnapshots(t *testing.T) {
@@ -36,14 +37,16 @@ func TestTypeScriptSnapshots(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
-	passes(t, p.Command(ctx, script), append(builds(t).clients(), "SDK="+filepath.Join(p.Dir, "node_modules/@daytona/sdk"), "WHEEL="+wheel(t)))
+	passes(t, p.Command(ctx, script), append(clients(builds(t)), "SDK="+filepath.Join(p.Dir, "node_modules/@daytona/sdk"), "WHEEL="+wheel(t)))
 }
 
 // builds is a server that may make images.
-func builds(t *testing.T) *server {
+func builds(t *testing.T) *servertest.Server {
 	t.Helper()
-	need(t)
-	return launch(t, imagetest.Own(t))
+	servertest.Need(t)
+	s := servertest.New(t, program, imagetest.Own(t))
+	s.Start()
+	return s
 }
 
 // wheel writes a package that pip installs without a network.
@@ -201,7 +204,7 @@ func TestBadInputOfSnapshots(t *testing.T) {
 
 // A server that is killed while it builds says of what it built that it failed, and its name is free.
 func TestAKillDuringABuildIsNoLie(t *testing.T) {
-	need(t)
+	servertest.Need(t)
 	d := enter(t, imagetest.Own(t))
 	s := d.snapshot(d.token, `{"name":"killed","buildInfo":{"dockerfileContent":"FROM python\nRUN echo in the step; sleep 1000"}}`)
 	if s.State != "building" {

@@ -34,75 +34,111 @@ func Build(dir string) (program string, err error) {
 	return filepath.Join(dir, "sandpit"), nil
 }
 
-// Server is a server with a directory of its own. It ends with the test that it was started for, and its sandboxes with it.
+// Server is a server with a directory of its own. It ends with the test that it was made for, and its sandboxes with it.
 type Server struct {
-	Address string // http://HOST:PORT
-	Token   string // of its administrator
-	Env     []string
-	program string
+	Address string   // http://HOST:PORT, of the last start
+	Token   string   // of its administrator
+	Env     []string // of its commands
+
 	t       testing.TB
+	program string
+	dir     string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
 }
 
-// Start starts a server by its program. The image python is built if it has to be.
-func Start(t testing.TB, program string) *Server {
+// Need skips a test where no server can be.
+func Need(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short leaves out what starts a server")
+		t.Skip("-short leaves out what starts a server, and what that may have to fetch")
 	}
 	skiptest.WithoutRoot(t, "the native runtime does")
+}
+
+// Start returns a server that runs, with the image python.
+func Start(t testing.TB, program string) *Server {
+	t.Helper()
+	Need(t)
 	imagetest.Python(t)
-	dir := t.TempDir()
-	s := &Server{program: program, t: t, Env: []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDPIT_RUN_DIR=" + filepath.Join(dir, "run"), "SANDPIT_DATA=" + filepath.Join(dir, "data"),
-		"SANDPIT_IMAGES=" + imagetest.Dir(t), "SANDPIT_LISTEN=127.0.0.1:0",
-	}}
-	cmd := exec.Command(program, "serve")
-	cmd.Env = s.Env
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.StdoutPipe()
+	s := New(t, program, imagetest.Dir(t))
+	s.Start()
+	return s
+}
+
+// New returns a server that is not started yet, by its program, with a directory of images.
+func New(t testing.TB, program, images string) *Server {
+	t.Helper()
+	s := &Server{t: t, program: program, dir: t.TempDir()}
+	s.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SANDPIT_RUN_DIR=" + filepath.Join(s.dir, "run"), "SANDPIT_DATA=" + filepath.Join(s.dir, "data"),
+		"SANDPIT_IMAGES=" + images, "SANDPIT_LISTEN=127.0.0.1:0",
+	}
+	return s
+}
+
+// Start starts it, for the first time or again after Kill.
+func (s *Server) Start() {
+	s.t.Helper()
+	first := s.cmd == nil
+	s.cmd = s.Command("serve")
+	s.cmd.Stderr = &s.log
+	out, err := s.cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = s.cmd.Start()
 	}
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil || t.Failed() {
-			t.Errorf("the server ended with %v; it said:\n%s", err, log.Bytes()[max(0, log.Len()-4<<10):])
-		}
-	})
-	t.Cleanup(s.clear)
-	late := time.AfterFunc(startBound, func() { _ = cmd.Process.Kill() })
+	if first {
+		s.t.Cleanup(s.stop)
+		s.t.Cleanup(s.clear)
+	}
+	late := time.AfterFunc(startBound, func() { _ = s.cmd.Process.Kill() })
 	r := bufio.NewReader(out)
 	line, err := r.ReadString('\n')
 	late.Stop()
 	rest, ok := strings.CutPrefix(line, "sandpit is ready at ")
 	s.Address, _, _ = strings.Cut(rest, ";")
-	token, terr := os.ReadFile(filepath.Join(dir, "data/admin-token"))
+	token, terr := os.ReadFile(filepath.Join(s.dir, "data/admin-token"))
 	if err != nil || !ok || terr != nil {
-		t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, log.Bytes())
+		s.t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, s.log.Bytes())
 	}
 	s.Token = strings.TrimSpace(string(token))
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	return s
+}
+
+// Kill ends it as a power cut would: Start has it go on.
+func (s *Server) Kill() {
+	s.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		s.t.Fatal(err)
+	}
+	_ = s.cmd.Wait() // it was killed
+}
+
+func (s *Server) stop() {
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil || s.t.Failed() {
+		s.t.Errorf("the server ended with %v; it said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-4<<10):])
+	}
 }
 
 // clear deletes all sandboxes, which outlive their server.
 func (s *Server) clear() {
-	out, err := s.command("ls", "-a", "-q").Output()
+	out, err := s.Command("ls", "-a", "-q").Output()
 	if err != nil {
 		s.t.Errorf("list the sandboxes: %v", err)
 	}
 	if ids := strings.Fields(string(out)); len(ids) > 0 {
-		if out, err := s.command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
+		if out, err := s.Command(append([]string{"rm", "-f"}, ids...)...).CombinedOutput(); err != nil {
 			s.t.Errorf("delete the sandboxes: %v\n%s", err, out)
 		}
 	}
 }
 
-func (s *Server) command(args ...string) *exec.Cmd {
+// Command returns a command of the server's administrator.
+func (s *Server) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(s.program, args...)
 	cmd.Env = s.Env
 	return cmd
@@ -111,7 +147,7 @@ func (s *Server) command(args ...string) *exec.Cmd {
 // Run runs a command of the server's administrator, and returns what it prints.
 func (s *Server) Run(args ...string) string {
 	s.t.Helper()
-	out, err := s.command(args...).Output()
+	out, err := s.Command(args...).Output()
 	if err != nil {
 		s.t.Fatalf("sandpit %s: %v", strings.Join(args, " "), err)
 	}
