@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"syscall"
 
 	"sandpit.dev/api/guard"
@@ -27,11 +26,10 @@ const (
 
 // problem is the body of an error.
 type problem struct {
-	Detail     string `json:"detail"` // with what to do
-	Code       string `json:"code,omitempty"`
-	RetryAfter string `json:"retry_after,omitempty"`
-	Signal     int    `json:"signal,omitempty"` // that ended a command
-	RequestID  string `json:"request_id,omitempty"`
+	Detail    string `json:"detail"` // with what to do
+	Code      string `json:"code,omitempty"`
+	Signal    int    `json:"signal,omitempty"` // that ended a command
+	RequestID string `json:"request_id,omitempty"`
 }
 
 // codedError is an error with a code of the SDK's.
@@ -50,40 +48,11 @@ func coded(code string, status int, err error) error {
 
 // answerError answers a request with err.
 func answerError(w http.ResponseWriter, r *http.Request, err error) {
-	if p, _ := guard.Problem(err, ""); p.Status == guard.Status(fault.As(err).Code) {
-		err = guard.WithStatus(status(err), err)
-	}
-	guard.ErrorAs(w, r, err, "application/json", func(p v1.Problem) any { return bodyOf(p, err) })
-}
-
-// status returns the status of an error: the SDK raises a class of its own for 401, 403, 404, 409 and 429.
-func status(err error) int {
-	switch e := fault.As(err); e.Code {
-	case fault.Malformed, fault.Invalid, fault.TooLarge, fault.Unsupported:
-		return http.StatusUnprocessableEntity
-	case fault.PreconditionFailed:
-		return http.StatusConflict
-	case fault.Full:
-		if e.Disk == fault.SandboxDisk {
-			return http.StatusUnprocessableEntity
-		}
-		return http.StatusServiceUnavailable
-	case fault.Unauthenticated, fault.Denied, fault.NotFound, fault.Exists, fault.Conflict, fault.State, fault.Exhausted, fault.Unavailable, fault.Timeout, fault.Canceled, fault.Internal:
-		return guard.Status(e.Code)
-	}
-	return http.StatusInternalServerError
+	guard.ErrorAs(w, r, guard.ByTable(err, guard.Unprocessable), "application/json", func(p v1.Problem) any { return bodyOf(p, err) })
 }
 
 func bodyOf(p v1.Problem, err error) problem {
-	out := problem{Detail: p.Detail, RequestID: p.RequestID}
-	for _, f := range p.Errors {
-		if !strings.Contains(out.Detail, f.Message) {
-			out.Detail += "; " + f.Field + ": " + f.Message
-		}
-	}
-	if p.Remedy != "" {
-		out.Detail += "; " + p.Remedy
-	}
+	out := problem{Detail: guard.Text(p), RequestID: p.RequestID}
 	if e, ok := errors.AsType[codedError](err); ok {
 		out.Code, out.Signal = e.code, int(e.signal)
 	} else if fault.As(err).Code == fault.Exhausted && fault.As(err).Retry == 0 {
