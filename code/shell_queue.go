@@ -77,7 +77,7 @@ func (s *Service) enqueue(ctx context.Context, c access.Caller, u *engine.Use, w
 	return x, place, nil
 }
 
-// giveUp gives up a place that was asked for.
+// giveUp takes a waiter out of the queue.
 func (cc *codeContext) giveUp(place chan struct{}) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -60,7 +60,7 @@ func (t *turns) release() {
 	t.next()
 }
 
-// next gives the turn to who waits longest. The caller holds mu.
+// next wakes the waiter that waits longest. The caller holds mu.
 func (t *turns) next() {
 	if t.taken = len(t.waiting) > 0; t.taken {
 		close(t.waiting[0])

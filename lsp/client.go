@@ -141,7 +141,7 @@ func (c *Client) send(ctx context.Context, method string, m any) error {
 	}
 }
 
-// notify tells the server something.
+// notify sends a notification to the server.
 func (c *Client) notify(ctx context.Context, method string, params any) error {
 	return c.send(ctx, method, request{Version: version, Method: method, Params: params})
 }
@@ -190,7 +190,7 @@ func (c *Client) forget(id int64) {
 	delete(c.waiting, id)
 }
 
-// cancel tells the server that nobody waits for an answer, if that can be said without waiting.
+// cancel notifies the server that nobody waits for an answer, if that needs no waiting.
 func (c *Client) cancel(id int64) {
 	b, err := json.Marshal(request{Version: version, Method: "$/cancelRequest", Params: map[string]int64{"id": id}})
 	if err != nil {

@@ -24,12 +24,12 @@ type ofDocument struct {
 	Document textDocument `json:"textDocument"`
 }
 
-// Open tells the server the text of a file, which it does not read itself until Close.
+// Open sends the text of a file to the server, which does not read the file itself until Close.
 func (c *Client) Open(ctx context.Context, d Document) error {
 	return c.notify(ctx, "textDocument/didOpen", ofDocument{textDocument{d.URI, d.Language, d.Version, &d.Text}})
 }
 
-// Change tells the server another text of a file that is open.
+// Change sends another text of a file that is open.
 func (c *Client) Change(ctx context.Context, d Document) error {
 	return c.notify(ctx, "textDocument/didChange", struct {
 		ofDocument

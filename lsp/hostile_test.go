@@ -322,7 +322,7 @@ type bytesOf struct {
 
 func (bytesOf) Close() error { return nil }
 
-// FuzzServer gives the client any bytes of a server: it ends, and says why.
+// FuzzServer feeds the client any bytes of a server: it ends with an error.
 func FuzzServer(f *testing.F) {
 	for _, s := range []string{
 		framed(`{"id":1,"result":[{"name":"a","kind":5,"location":{"uri":"u","range":{"start":{"line":1,"character":2},"end":{"line":3,"character":4}}}}]}`),

@@ -98,7 +98,7 @@ func unique(hashes []string) (out []string) {
 	return out
 }
 
-// pushAccess gives out keys to the object store: for the project, and for an hour.
+// pushAccess returns keys to the object store, which are valid for the project and for an hour.
 func (a *API) pushAccess(_ context.Context, c *httpapi.Call, _ *httpapi.NoInput) (wire.StorageAccess, error) {
 	if err := mayBuild(c.Caller); err != nil {
 		return wire.StorageAccess{}, err

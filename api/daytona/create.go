@@ -110,7 +110,7 @@ func unsupported(bad []fault.Field) error {
 	return e.WithRemedy("leave it out")
 }
 
-// named returns the template that a snapshot's name or id means; nil: it is none's.
+// named returns the template that a snapshot's name or id means; nil: there is none.
 func (a *API) named(ctx context.Context, c *httpapi.Call, name string) (*template.Template, error) {
 	if name == "" || a.Templates == nil {
 		return nil, nil

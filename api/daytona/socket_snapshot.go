@@ -28,7 +28,7 @@ type snapshotUpdated struct {
 	NewState string        `json:"newState"`
 }
 
-// tellSnapshot tells of a template as it is now.
+// tellSnapshot sends the event of a template as it is now.
 func (s *follower) tellSnapshot(ctx context.Context, caller access.Caller, e *events.Event, states map[string]string) error {
 	if s.Templates == nil {
 		return nil

@@ -46,7 +46,7 @@ type metricsOf struct {
 const maxMetricNames = 100
 
 // sandboxMetrics answers with what a sandbox used, by the minute, and now: what the server has of the time that is asked
-// for. Asking is no use of it.
+// for. It does not count as a use of the sandbox.
 func (a *API) sandboxMetrics(ctx context.Context, c *httpapi.Call, in *metricsOf) (wire.MetricSeries, error) {
 	out := wire.MetricSeries{Series: []wire.Series{}}
 	from, err := instant("from", in.From, time.Time{})

@@ -10,7 +10,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// ByTable gives err the status that a wire's own table has for it, unless it has a finer one than its code's already.
+// ByTable returns err with the status that a wire's own table has for it, unless it has a finer one than its code's already.
 func ByTable(err error, table func(error) int) error {
 	if p, _ := Problem(err, ""); p.Status == Status(fault.As(err).Code) {
 		return WithStatus(table(err), err)

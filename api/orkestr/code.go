@@ -160,7 +160,7 @@ func (a *API) runCode(ctx context.Context, c *httpapi.Call, in *runCode) error {
 	return c.Answer(out)
 }
 
-// noInterpreter gives the error of an image without the language the code that the SDK has an exception for.
+// noInterpreter returns the error of an image without the language with the code that the SDK has an exception for.
 func noInterpreter(err error) error {
 	if fault.Is(err, fault.Unsupported) {
 		return coded(codeNoInterpreter, http.StatusUnprocessableEntity, err)
@@ -168,7 +168,7 @@ func noInterpreter(err error) error {
 	return err
 }
 
-// streamCode tells of code as it runs.
+// streamCode streams what code writes and shows as it runs.
 func (a *API) streamCode(ctx context.Context, c *httpapi.Call, ref string, r code.Request) error {
 	s := c.Events()
 	defer s.Close()

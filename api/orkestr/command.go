@@ -145,7 +145,7 @@ const (
 	maxFollow     = time.Hour
 )
 
-// commandLogs tells what a command wrote, both of whose streams are one: from a byte on, or as it comes.
+// commandLogs answers with what a command wrote, both of whose streams are one: from a byte on, or as it comes.
 func (a *API) commandLogs(ctx context.Context, c *httpapi.Call, in *commandLogs) error {
 	offset := given(in.Offset)
 	if offset < 0 {

@@ -127,7 +127,7 @@ func ended(res *sandbox.Result, limit time.Duration) error {
 	return nil
 }
 
-// stream tells of a command as it runs. A client that goes away loses the stream: the command goes on to its time limit.
+// stream streams a command's output as it runs. A client that goes away loses the stream: the command goes on to its time limit.
 func (a *API) stream(ctx context.Context, c *httpapi.Call, ref string, r engine.ExecRequest) error {
 	s := c.Events()
 	defer s.Close()

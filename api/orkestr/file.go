@@ -270,7 +270,7 @@ type statShape struct {
 	Modified  *time.Time `json:"modified_at"`
 }
 
-// statFile tells of a file, or that there is none.
+// statFile answers with what a file is, or that there is none.
 func (a *API) statFile(ctx context.Context, c *httpapi.Call, in *byPath) (statShape, error) {
 	p, err := in.place()
 	if err != nil {

@@ -41,7 +41,7 @@ type codedError struct {
 
 func (e codedError) Unwrap() error { return e.error }
 
-// coded gives err a code and a status.
+// coded returns err with a code and a status.
 func coded(code string, status int, err error) error {
 	return guard.WithStatus(status, codedError{error: err, code: code})
 }

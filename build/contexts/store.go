@@ -217,7 +217,7 @@ func tooMany(most int, what string) error {
 	return fault.New(fault.Exhausted, "the project has %d %s, and more are not kept", most, what).WithRemedy("build what was sent, or wait until it is a day old")
 }
 
-// commit gives a file that was written its place. On an error it is removed.
+// commit moves a file that was written to its place. On an error it is removed.
 func (s *Store) commit(project, temporary string, o Object) error {
 	root, err := s.root(project)
 	if err != nil {

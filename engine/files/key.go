@@ -41,7 +41,7 @@ func (s *Service) KeyOf(ctx context.Context, id sandbox.ID) (Key, error) {
 	return Key{r.Project, r.ID, r.FileSalt}, nil
 }
 
-// ExchangeKey gives a sandbox another key, and returns which. When it returns no address that was signed before is good.
+// ExchangeKey replaces the key of a sandbox and returns the new one. No address that was signed before is valid when it returns.
 func (s *Service) ExchangeKey(ctx context.Context, c access.Caller, ref string) (Key, error) {
 	if err := c.Require(access.SandboxesWrite); err != nil {
 		return Key{}, err

@@ -96,7 +96,7 @@ func (x *server) retell(ctx context.Context, u *engine.Use) error {
 	return nil
 }
 
-// told tells the server the text of a file, where it has another one. The caller has the turn.
+// told sends the text of a file to the server, where that has another one. The caller has the turn.
 func (x *server) told(ctx context.Context, at string, text []byte) error {
 	sum, d := sha256.Sum256(text), x.open[at]
 	now := lsp.Document{URI: lsp.FileURI(at), Language: dialect(x.key.language, at), Version: 1, Text: string(text)}

@@ -25,7 +25,7 @@ type Key struct {
 	ID, Secret, Token string
 }
 
-// Keys gives keys out, and knows them again: all that there is to know of one is in its token, under a secret of this process.
+// Keys issues keys and checks them. A key is stateless: all about it is in its token, signed with a secret of this process.
 type Keys struct {
 	secret [32]byte
 	now    func() time.Time

@@ -30,7 +30,7 @@ func (a *API) languageOperations() []httpapi.Operation {
 	}
 }
 
-// languageError gives an error about a language server the fields of the client's, and the code that it has a class for.
+// languageError returns an error about a language server with the client's names of fields, and the code that it has a class for.
 func languageError(err error) error {
 	if fault.ReasonOf(err) == languages.ReasonNotStarted {
 		return guard.WithStatus(http.StatusBadRequest, withCode(err, wire.CodeLSPNotInitialized))

@@ -65,7 +65,7 @@ func bounded[In any](serve func(context.Context, *httpapi.Call, *In) error) func
 // noCode leaves an error as it is.
 func noCode(err error) error { return err }
 
-// withCode gives an error the code of the clients'.
+// withCode returns an error with the clients' code.
 func withCode(err error, code string) error {
 	e := *fault.As(err)
 	return (&e).WithReason(code)
