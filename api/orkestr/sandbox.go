@@ -156,14 +156,16 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
+	undo := func() {}
 	if v := in.Body.Volume; v != nil {
-		if err := a.volumeFor(ctx, c, *v); err != nil {
+		if undo, err = a.volumeFor(ctx, c, *v); err != nil {
 			return sandboxShape{}, httpapi.Cause(ctx, err)
 		}
 		r.Mounts = []volume.Mount{{Volume: *v, Path: persist}}
 	}
 	s, _, err := a.Sandboxes.Create(ctx, c.Caller, r)
 	if err != nil {
+		undo()
 		return sandboxShape{}, retried(inWords(httpapi.Cause(ctx, err)))
 	}
 	return a.shape(s), nil

@@ -42,16 +42,21 @@ func (a *API) volumeOf(v *volume.Info) volumeShape {
 	return out
 }
 
-// volumeFor makes the volume that a sandbox is to have, where there is none of that name.
-func (a *API) volumeFor(ctx context.Context, c *httpapi.Call, name string) error {
-	_, err := a.Volumes.Volume(ctx, c.Caller, name)
-	if fault.Is(err, fault.NotFound) {
-		_, err = a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: name, SizeMB: defaultVolumeGB * 1024})
-		if fault.Is(err, fault.Exists) { // another create was faster
-			err = nil
-		}
+// volumeFor makes the volume that a sandbox is to have, where there is none of that name. undo deletes it again, unless
+// another sandbox has it by then.
+func (a *API) volumeFor(ctx context.Context, c *httpapi.Call, name string) (undo func(), err error) {
+	undo = func() {}
+	if _, err = a.Volumes.Volume(ctx, c.Caller, name); !fault.Is(err, fault.NotFound) {
+		return undo, err
 	}
-	return err
+	v, err := a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: name, SizeMB: defaultVolumeGB * 1024})
+	switch {
+	case fault.Is(err, fault.Exists): // another create was faster
+		return undo, nil
+	case err != nil:
+		return undo, err
+	}
+	return func() { _ = a.Volumes.DeleteVolume(context.WithoutCancel(ctx), c.Caller, string(v.ID)) }, nil // one that is in use stays
 }
 
 // lifetimes are fields that ask for the end of a volume.

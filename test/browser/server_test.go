@@ -22,6 +22,7 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/test/servertest"
 )
 
 // startBound is how long the server may take to be ready: far more than it does.
@@ -42,13 +43,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-script", "-o", dir+"/", "./cmd/sandpit")
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build sandpit: %v\n%s", err, out)
+	if bin, err = servertest.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	bin = filepath.Join(dir, "sandpit")
 	return m.Run()
 }
 
@@ -65,6 +63,7 @@ type server struct {
 func serve(t *testing.T, text string) *server {
 	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime does")
+	servertest.Sources(t)
 	imagetest.Python(t)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yaml")

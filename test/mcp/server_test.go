@@ -28,6 +28,7 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/test/servertest"
 )
 
 // startBound is how long a program may take to be ready: far more than it does.
@@ -48,13 +49,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	for _, pkg := range []string{"./cmd/sandpit", "./test/mcp/fixture"} {
-		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-script", "-o", dir+"/", pkg)
-		cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)
-			return 1
-		}
+	if _, err := servertest.Build(dir, "./test/mcp/fixture"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	bin = dir
 	return m.Run()
@@ -78,6 +75,7 @@ func serve(t *testing.T) *server {
 // server's own directory.
 func serveBy(t *testing.T, by func(cmd *exec.Cmd, dir string)) *server {
 	t.Helper()
+	servertest.Sources(t)
 	s := place(t)
 	cmd := s.begin(t, by)
 	t.Cleanup(func() { end(t, cmd, syscall.SIGTERM) })

@@ -21,6 +21,7 @@ import (
 
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/skiptest"
+	"sandpit.dev/test/servertest"
 )
 
 // version is what the tested binary says of itself.
@@ -93,6 +94,7 @@ func goBuild(root, out, pkg, ldflags string) error {
 func needRoot(t *testing.T) string {
 	t.Helper()
 	skiptest.WithoutRoot(t, "the native runtime does")
+	servertest.Sources(t)
 	imagetest.Python(t)
 	return imagetest.Dir(t)
 }

@@ -7,7 +7,6 @@ package servertest
 import (
 	"bufio"
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -22,17 +21,6 @@ import (
 )
 
 const startBound = time.Minute // of a server to be ready: far more than it takes
-
-// Build builds the server's program into a directory, and returns its path. It is for TestMain of a package two levels below
-// the module.
-func Build(dir string) (program string, err error) {
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v0.0.0-test", "-o", dir+"/", "./cmd/sandpit")
-	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build sandpit: %w\n%s", err, out)
-	}
-	return filepath.Join(dir, "sandpit"), nil
-}
 
 // Server is a server with a directory of its own. It ends with the test that it was made for, and its sandboxes with it.
 type Server struct {
@@ -69,6 +57,7 @@ func Start(t testing.TB, program string) *Server {
 // New returns a server that is not started yet, by its program, with a directory of images.
 func New(t testing.TB, program, images string) *Server {
 	t.Helper()
+	Sources(t)
 	s := &Server{t: t, program: program, dir: t.TempDir()}
 	s.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "SANDPIT_RUN_DIR=" + filepath.Join(s.dir, "run"), "SANDPIT_DATA=" + filepath.Join(s.dir, "data"),

@@ -206,6 +206,8 @@ with Sandbox.create(template="python", volume="data") as again:
 
 # What is refused.
 raises("create: a template that is none", o.SandboxNotFound, lambda: Sandbox.create(template="tmpl_none"))
+raises("create: a template that is none, with a volume", o.SandboxNotFound, lambda: Sandbox.create(template="tmpl_none", volume="unmade"))
+check("create: leaves no volume where it fails", [v.name for v in Volume.list()], ["data"])
 raises("create: a size that is none", o.APIError, lambda: Sandbox.create(template="python", size="huge"), "size")
 raises("create: elsewhere", o.APIError, lambda: Sandbox.create(template="python", region="mars"), "region")
 raises("create: 0 seconds", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=0), "timeout_seconds")
