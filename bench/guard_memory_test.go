@@ -22,7 +22,7 @@ var allocationBounds = []bound{
 	{"create/allocated-bytes", 97e3, 110e3, "what each object weighs; the sandbox twice as JSON"},
 	{"exec/allocations", 470, 520, "a quarter is the two commits, with what the project used and the row of the audit log; a quarter the request"},
 	{"exec/allocated-bytes", 29e3, 36e3, "what each object weighs"},
-	{"delete/allocations", 700, 1400, "with the layer and its log that are emptied behind the answer, what the sandbox used, who ended its processes, and the events of the project that tell of it"},
+	{"delete/allocations", 1250, 1400, "with the layer and its log that are emptied behind the answer, what the sandbox used, who ended its processes, and the events of the project that tell of it"},
 	{"delete/allocated-bytes", 57e3, 66e3, "what each object weighs; the sandbox as JSON in each event"},
 }
 
