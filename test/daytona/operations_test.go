@@ -103,7 +103,8 @@ func TestEachOperationOfTheClientsIsOnThePage(t *testing.T) {
 	d := open(t)
 	site := filepath.Join(filepath.Dir(packagestest.NeedPip(t, "daytona-pip", ".")), "../lib/python3.11/site-packages")
 	node := filepath.Join(packagestest.NeedNPM(t, "daytona-npm", ".").Dir, "node_modules")
-	box := d.create(d.token, "{}")
+	d.snapshot(d.token, `{"name":"serving","imageName":"python","entrypoint":["sleep","1000"]}`)
+	box := d.create(d.token, `{"snapshot":"serving"}`)
 	var text strings.Builder
 	for _, plane := range []struct{ title, base, name string }{
 		{"the control plane", "", "api"},

@@ -11,15 +11,9 @@ import (
 
 // lackingOperations are those that clients know and this server has not.
 func lackingOperations() []lacking.Operation {
-	const (
-		desktop    = "the sandbox's image has no desktop"
-		entrypoint = "there is no session of the entrypoint: images here start nothing by themselves"
-		useSession = "start it in a session of your own"
-	)
+	const desktop = "the sandbox's image has no desktop"
 	return []lacking.Operation{
 		{Pattern: "GET,POST,DELETE /computeruse/{rest...}", Why: desktop, Status: http.StatusServiceUnavailable},
 		{Pattern: "POST /git/credentials", Why: "credentials are not kept in sandboxes here", Remedy: "give username and password with clone, push and pull"},
-		{Pattern: "GET /process/session/entrypoint", Why: entrypoint, Remedy: useSession},
-		{Pattern: "GET /process/session/entrypoint/logs", Why: entrypoint, Remedy: useSession},
 	}
 }

@@ -41,6 +41,9 @@ func (a *API) createSession(ctx context.Context, c *httpapi.Call, in *createSess
 	if in.Body.SessionID == "" {
 		return httpapi.None{}, fault.InvalidField("sessionId", "is missing")
 	}
+	if in.Body.SessionID == entrypointSession {
+		return httpapi.None{}, fault.New(fault.Exists, "the session %q is that of the sandbox's start command", entrypointSession).WithRemedy("choose another sessionId")
+	}
 	_, err := a.Shells.CreateShell(ctx, c.Caller, in.Ref, code.ShellRequest{Name: in.Body.SessionID})
 	return httpapi.None{}, err
 }
@@ -146,14 +149,25 @@ type byCommand struct {
 
 // command returns a command, if it is one of the session.
 func (a *API) command(ctx context.Context, c *httpapi.Call, in *byCommand) (sandbox.Process, error) {
+	if in.Session == entrypointSession {
+		p, err := a.startCommand(ctx, c, in.Ref)
+		if err == nil && p.ID != in.Command {
+			err = noCommand(in).WithReason(wire.CodeProcessNotFound)
+		}
+		return p, err
+	}
 	p, err := a.Processes.Process(ctx, c.Caller, in.Ref, in.Command)
 	if err == nil && p.Labels[sessionLabel] != in.Session {
-		err = fault.New(fault.NotFound, "the session %q has no command %q", sandbox.Clip(in.Session, 80), sandbox.Clip(in.Command, 80))
+		err = noCommand(in)
 	}
 	if fault.Is(err, fault.NotFound) && fault.ReasonOf(err) == "" { // and it is not the sandbox
 		err = withCode(err, wire.CodeProcessNotFound)
 	}
 	return p, err
+}
+
+func noCommand(in *byCommand) *fault.Error {
+	return fault.New(fault.NotFound, "the session %q has no command %q", sandbox.Clip(in.Session, 80), sandbox.Clip(in.Command, 80))
 }
 
 func (a *API) getCommand(ctx context.Context, c *httpapi.Call, in *byCommand) (wire.Command, error) {
@@ -192,33 +206,39 @@ func (a *API) commandLogs(ctx context.Context, c *httpapi.Call, in *commandLogs)
 	if err != nil {
 		return err
 	}
-	socket := strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket")
 	waiting, err := a.waits(ctx, c, in)
 	if err != nil {
 		return err
 	}
-	if waiting && !socket {
+	if !waiting {
+		return a.processLogs(ctx, c, in.Ref, p.ID)
+	}
+	if !asksForSocket(c.R) {
 		return new(logs).answer(c)
 	}
-	follow := func(ctx context.Context) (*engine.Following, error) {
-		return a.Processes.Follow(ctx, c.Caller, in.Ref, p.ID, engine.FollowRequest{Once: !socket})
-	}
-	if waiting {
-		c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) {
-			var g *engine.Following
-			followLogs(ctx, conn, c.Stall(), func(ctx context.Context) (_ *engine.Following, err error) {
-				if err = a.Shells.AwaitCommand(ctx, c.Caller, in.Ref, in.Session, p.ID); err == nil {
-					g, err = follow(ctx)
-				}
-				return g, err
-			})
-			if g != nil {
-				g.Close()
+	c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) {
+		var g *engine.Following
+		followLogs(ctx, conn, c.Stall(), func(ctx context.Context) (_ *engine.Following, err error) {
+			if err = a.Shells.AwaitCommand(ctx, c.Caller, in.Ref, in.Session, p.ID); err == nil {
+				g, err = a.Processes.Follow(ctx, c.Caller, in.Ref, p.ID, engine.FollowRequest{})
 			}
+			return g, err
 		})
-		return nil
-	}
-	g, err := follow(ctx)
+		if g != nil {
+			g.Close()
+		}
+	})
+	return nil
+}
+
+func asksForSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// processLogs answers with what a process has written by now, or follows it over a WebSocket.
+func (a *API) processLogs(ctx context.Context, c *httpapi.Call, ref, id string) error {
+	socket := asksForSocket(c.R)
+	g, err := a.Processes.Follow(ctx, c.Caller, ref, id, engine.FollowRequest{Once: !socket})
 	if err != nil {
 		return err
 	}

@@ -77,6 +77,8 @@ func (a *API) Operations() []httpapi.Operation {
 		op("toolboxExecute", "POST /process/execute", http.StatusOK, noCode, a.execute).MaxBody(maxCommand),
 		op("toolboxCreateSession", "POST /process/session", http.StatusCreated, noCode, a.createSession),
 		op("toolboxListSessions", "GET /process/session", http.StatusOK, noCode, a.listSessions),
+		op("toolboxGetEntrypoint", "GET /process/session/entrypoint", http.StatusOK, noCode, a.getEntrypoint),
+		httpapi.Raw("toolboxEntrypointLogs", "GET /process/session/entrypoint/logs", "", http.StatusOK, a.entrypointLogs).ReadsContent(),
 		op("toolboxGetSession", "GET /process/session/{session}", http.StatusOK, noCode, a.getSession),
 		op("toolboxDeleteSession", "DELETE /process/session/{session}", http.StatusNoContent, noCode, a.deleteSession),
 		op("toolboxSessionExec", "POST /process/session/{session}/exec", http.StatusOK, noCode, a.sessionExec).MaxBody(maxCommand),

@@ -118,7 +118,11 @@ async function sandboxes(d, s) {
 // resources are what is kept beside sandboxes: snapshots, secrets and pools.
 async function resources(d, s) {
   await tried(() => s.createSnapshot("of-a-sandbox"));
-  await tried(() => d.snapshot.create({ name: "of-an-image", image: "python" }));
+  await tried(() => d.snapshot.create({ name: "of-an-image", image: "python", entrypoint: ["echo", "began"] }));
+  const began = await d.create({ snapshot: "of-an-image" });
+  await tried(() => began.process.getEntrypointSession());
+  await tried(() => began.process.getEntrypointLogs());
+  await began.delete();
   await tried(() => d.snapshot.list());
   const snapshot = (await tried(() => d.snapshot.get("of-a-sandbox"))) ?? { id: "none" };
   await tried(() => d.snapshot.activate(snapshot));
@@ -165,8 +169,6 @@ async function processes(s) {
   await p.getSessionCommand("s", r.cmdId);
   await p.getSession("s");
   await p.deleteSession("s");
-  await tried(() => p.getEntrypointSession());
-  await tried(() => p.getEntrypointLogs());
   let h = await p.createPty({ id: "t", cols: 100, rows: 30, onData: quiet });
   await h.waitForConnection();
   h.isConnected();

@@ -159,7 +159,12 @@ async def sandboxes(d, s):
 async def resources(d, s):
     """What is kept beside sandboxes: snapshots, secrets and pools."""
     await tried(lambda: s.create_snapshot("of-a-sandbox"))
-    await tried(lambda: d.snapshot.create(CreateSnapshotParams(name="of-an-image", image="python")))
+    await tried(lambda: d.snapshot.create(CreateSnapshotParams(name="of-an-image", image="python", entrypoint=["echo", "began"])))
+    began = await value(d.create(CreateSandboxFromSnapshotParams(snapshot="of-an-image")))
+    await tried(began.process.get_entrypoint_session)
+    await tried(lambda: began.process.get_entrypoint_logs_async(quiet, quiet))
+    await tried(began.process.get_entrypoint_logs)
+    await value(began.delete())
     await tried(d.snapshot.list)
     await tried(lambda: d.snapshot.get("of-a-sandbox"))
     await tried(lambda: d.snapshot.activate("of-a-sandbox"))
@@ -207,9 +212,6 @@ async def processes(s):
     await value(p.get_session_command("s", r.cmd_id))
     await value(p.get_session("s"))
     await value(p.delete_session("s"))
-    await tried(p.get_entrypoint_session)
-    await tried(p.get_entrypoint_logs)
-    await tried(lambda: p.get_entrypoint_logs_async(quiet, quiet))
     on_data = {} if SIDE == "sync" else {"on_data": quiet}
     h = await value(p.create_pty_session(id="t", pty_size=PtySize(rows=30, cols=100), **on_data))
     await value(h.wait_for_connection())

@@ -8,6 +8,12 @@ const { Daytona, Image } = createRequire(import.meta.url)(process.env.SDK);
 const d = new Daytona();
 let s = await d.snapshot.create({ name: "of-image", image: "python" });
 check("of an image", [s.state, (await d.snapshot.get(s.id)).name], ["active", "of-image"]);
+const serving = await d.create({ snapshot: (await d.snapshot.create({ name: "serving", image: "python", entrypoint: ["sh", "-c", "echo out; echo err >&2"] })).name });
+let [out, err] = ["", ""];
+await serving.process.getEntrypointLogs((x) => (out += x), (x) => (err += x));
+check("its entrypoint", [(await serving.process.getEntrypointSession()).commands.map((x) => x.exitCode), out, err], [[0], "out\n", "err\n"]);
+await serving.delete();
+await d.snapshot.delete("serving");
 check("list", (await d.snapshot.list(1, 10)).items.map((x) => x.name), ["of-image"]);
 
 // Local files, one of them larger than a part of an upload, and a package that needs no network.

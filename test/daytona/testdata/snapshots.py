@@ -1,4 +1,5 @@
 # What Python's SDK does with snapshots, and what comes of it.
+import asyncio
 import hashlib
 import io
 import os
@@ -17,12 +18,28 @@ snaps = d.snapshot
 check("none at first", (snaps.list().items, snaps.list().total), ([], 0))
 
 # Of an image.
-s = snaps.create(CreateSnapshotParams(name="of-image:1", image="python", resources=Resources(cpu=2, memory=1, disk=4), entrypoint=["sh", "-c", "echo $0 began > /tmp/began; sleep 1000", "it"]))
+s = snaps.create(CreateSnapshotParams(name="of-image:1", image="python", resources=Resources(cpu=2, memory=1, disk=4), entrypoint=["sh", "-c", "echo $0 began > /tmp/began; echo out; echo err >&2; while [ ! -e /tmp/end ]; do sleep .1; done; exit 3", "it"]))
 check("of an image", (s.name, s.state.value, s.image_name, s.general, s.cpu, s.mem, s.disk, s.error_reason), ("of-image:1", "active", "python", False, 2, 1, 4, None))
 check("by name and id", (snaps.get("of-image:1").id, snaps.get(s.id).name), (s.id, s.name))
 box = d.create(CreateSandboxFromSnapshotParams(snapshot="of-image:1"))
 check("a sandbox of it", (box.snapshot, box.cpu, box.memory, box.disk), ("of-image:1", 2, 1, 4))
 check("its entrypoint", box.process.exec("for i in $(seq 100); do [ -s /tmp/began ] && break; sleep .1; done; cat /tmp/began").result, "it began\n")
+session = box.process.get_entrypoint_session()
+check("its session", (session.session_id, len(session.commands), "began" in session.commands[0].command, session.commands[0].exit_code), ("entrypoint", 1, True, None))
+box.process.exec("touch /tmp/end")
+out, err = [], []
+asyncio.run(box.process.get_entrypoint_logs_async(out.append, err.append))  # to its end
+check("its logs, followed", ("".join(out), "".join(err)), ("out\n", "err\n"))
+logs = box.process.get_entrypoint_logs()
+check("its logs", (sorted(logs.output.split()), logs.stdout, logs.stderr), (["err", "out"], "out\n", "err\n"))
+command = box.process.get_entrypoint_session().commands[0]
+check("its exit code", command.exit_code, 3)
+check("as any session's command", (box.process.get_session_command("entrypoint", command.id).exit_code, box.process.get_session_command_logs("entrypoint", command.id).stdout), (3, "out\n"))
+raises("a session of that name", e.DaytonaConflictError, lambda: box.process.create_session("entrypoint"))
+box.delete()
+box = d.create()
+raises("no entrypoint", e.DaytonaProcessNotFoundError, box.process.get_entrypoint_session, "entrypoint")
+raises("no entrypoint's logs", e.DaytonaProcessNotFoundError, box.process.get_entrypoint_logs, "entrypoint")
 box.delete()
 raises("a name that is taken", e.DaytonaConflictError, lambda: snaps.create(CreateSnapshotParams(name="of-image:1", image="python")))
 raises("a name that is none", e.DaytonaBadRequestError, lambda: snaps.create(CreateSnapshotParams(name="../x", image="python")), "name:")
