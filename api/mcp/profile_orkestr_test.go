@@ -113,11 +113,12 @@ func TestOrkestrSandboxes(t *testing.T) {
 		t.Errorf("with nothing but a template: %+v", got)
 	}
 	refused(t, s, "create_sandbox", nil, "argument template is missing", `next: call create_sandbox again, for example with {"template": "python"}`)
-	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 9}, "argument timeout_seconds 9 is outside 10 to 3600")
-	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 3601}, "argument timeout_seconds 3601 is outside 10 to 3600")
+	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 9}, "argument timeout_seconds 9 is outside 10 to 31622400")
+	refused(t, s, "create_sandbox", arguments{"template": "python", "timeout_seconds": 31622401}, "argument timeout_seconds 31622401 is outside 10 to 31622400")
+	refused(t, s, "create_sandbox", arguments{"template": "python", "on_timeout": "stop"}, `argument on_timeout "stop" is not one of kill, pause`)
 	refused(t, s, "create_sandbox", arguments{"template": "python", "size": "huge"}, `argument size "huge" is not one of small, medium, large`)
 	refused(t, s, "create_sandbox", arguments{"template": "tmpl_none"}, "error (not_found)", `"tmpl_none"`)
-	refused(t, s, "create_sandbox", arguments{"template": "python", "region": "fsn1"}, "error (unsupported)", `there is no "fsn1"`, "next: leave region out")
+	refused(t, s, "create_sandbox", arguments{"template": "python", "region": "fsn1"}, "error (unsupported)", `"fsn1" is not here`, "next: leave region out")
 
 	id := arguments{"sandbox_id": box.ID}
 	if got := read[orkestrBox](t, s, "pause_sandbox", id); got.Status != "paused" || got.ID != box.ID {
@@ -162,7 +163,7 @@ func TestOrkestrLimits(t *testing.T) {
 	got := read[limits](t, s, "get_sandbox_limits", nil)
 	if len(got.Sizes) != 3 || got.Sizes["small"].MemoryMB != 1024 || got.Sizes["large"].CPU != 4 || got.Max.CPUs != sandbox.MaxCPU ||
 		!slices.Equal(got.Networks, []string{"off"}) || len(got.Regions) != 1 || got.Timeout.Min != 10 ||
-		got.Timeout.Max != 3600 || got.Command.Default != 600 || got.Concurrency.Running != 0 {
+		got.Timeout.Max != sandbox.MaxClock.Seconds() || got.Command.Default != 600 || got.Concurrency.Running != 0 {
 		t.Errorf("got %+v", got)
 	}
 	wantParts(t, ok(t, s, "get_sandbox_limits", arguments{"x": 1}), `"budget":null`)

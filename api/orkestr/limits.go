@@ -11,6 +11,7 @@ import (
 
 	"sandpit.dev/access/project"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/engine/meter"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -128,7 +129,7 @@ func (a *API) metrics(ctx context.Context, c *httpapi.Call, in *metricsSince) (m
 	}
 	s := got.Sandbox
 	out := metricsShape{
-		ID: string(s.ID), Status: statusOf(s.State), AsOf: time.Now().UTC(), Interval: sampleSeconds, Window: windowSeconds,
+		ID: string(s.ID), Status: orkestrterms.Status(s.State), AsOf: time.Now().UTC(), Interval: sampleSeconds, Window: windowSeconds,
 		CPU: cpuShape{Cores: s.Limits.CPU}, Memory: memoryShape{Limit: int64(s.Limits.MemoryMB) << 20}, Samples: []sampleShape{},
 	}
 	ran := s.RunTime

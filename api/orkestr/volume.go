@@ -8,13 +8,11 @@ import (
 	"math"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
-
-// defaultVolumeGB is the size of a volume of which none is said.
-const defaultVolumeGB = 10
 
 // Bounds of a volume's size, in GiB.
 const (
@@ -40,23 +38,6 @@ func (a *API) volumeOf(v *volume.Info) volumeShape {
 		out.Status, out.Attached = "attached", new(string(v.Users[0]))
 	}
 	return out
-}
-
-// volumeFor makes the volume that a sandbox is to have, where there is none of that name. undo deletes it again, unless
-// another sandbox has it by then.
-func (a *API) volumeFor(ctx context.Context, c *httpapi.Call, name string) (undo func(), err error) {
-	undo = func() {}
-	if _, err = a.Volumes.Volume(ctx, c.Caller, name); !fault.Is(err, fault.NotFound) {
-		return undo, err
-	}
-	v, err := a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: name, SizeMB: defaultVolumeGB * 1024})
-	switch {
-	case fault.Is(err, fault.Exists): // another create was faster
-		return undo, nil
-	case err != nil:
-		return undo, err
-	}
-	return func() { _ = a.Volumes.DeleteVolume(context.WithoutCancel(ctx), c.Caller, string(v.ID)) }, nil // one that is in use stays
 }
 
 // lifetimes are fields that ask for the end of a volume.
@@ -93,7 +74,7 @@ func (a *API) createVolume(ctx context.Context, c *httpapi.Call, in *createVolum
 	if err := b.check(); err != nil {
 		return volumeShape{}, err
 	}
-	size := float64(defaultVolumeGB)
+	size := float64(orkestrterms.DefaultVolumeMB) / 1024
 	if b.SizeGB != nil {
 		size = *b.SizeGB
 	}

@@ -5,19 +5,11 @@ package orkestr
 
 import (
 	"context"
-	"time"
 
 	"sandpit.dev/api/mcp/toolset"
-	"sandpit.dev/engine"
-	"sandpit.dev/fault"
+	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/image"
 	"sandpit.dev/sandbox"
-)
-
-// Bounds of timeout_seconds.
-const (
-	leastLife = 10
-	mostLife  = 3600
 )
 
 // amount is a named amount of CPU and memory.
@@ -42,10 +34,14 @@ func create(sizes []string) toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "template", Kind: toolset.Text, Required: true, Field: "image", About: "What it runs on: python (Debian with Python, its common libraries and Node), another name for that, or a template of your project (a name or tmpl_…); image_versions in the answer says what is inside.", Aliases: []string{"image"}},
 			{Name: "size", Kind: toolset.Text, Enum: sizes, About: "CPU and memory; get_sandbox_limits says how much. Default: the server's."},
-			{Name: "network", Kind: toolset.Text, Enum: []string{"off", "restricted", "open"}, About: "off (default), restricted to what the server's operator lists, or open."},
-			{Name: "timeout_seconds", Kind: toolset.Integer, Min: leastLife, Max: mostLife, About: "Terminate it after so many seconds, whatever it does. Default: never."},
+			{Name: "network", Kind: toolset.Text, Enum: orkestrterms.Networks(), About: "off (default), restricted to what the server's operator lists, or open."},
+			{Name: "timeout_seconds", Kind: toolset.Integer, Min: orkestrterms.LeastLife, Max: float64(orkestrterms.MostLife), About: "Its end, after so many seconds, whatever it does. Default: none."},
+			{Name: "on_timeout", Kind: toolset.Text, Enum: orkestrterms.Ends(), About: "At its end: terminate it (default), or pause it."},
+			{Name: "auto_resume", Kind: toolset.Boolean, About: "A call resumes it while it is paused."},
+			{Name: "allow_domains", Kind: toolset.Text, About: "Of restricted: names to reach by HTTPS, and those below them, with commas, instead of the operator's.", Aliases: []string{"domains"}},
 			{Name: "env", Kind: toolset.Texts, About: "Environment variables of every command.", Aliases: []string{"env_vars", "environment"}},
 			{Name: "metadata", Kind: toolset.Texts, About: "Labels of your own.", Aliases: []string{"labels"}},
+			{Name: "volume", Kind: toolset.Text, About: "A volume for /persist, which outlives the sandbox. Made where there is none."},
 			{Name: "region", Kind: toolset.Text, About: "Left out: where there is room."},
 		},
 		Example: `{"template": "python"}`,
@@ -55,35 +51,30 @@ func create(sizes []string) toolset.Tool {
 
 func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	a := c.Args
-	r := engine.CreateRequest{
-		Env: a.Env("env"), Metadata: a.Env("metadata"),
-		TTL: time.Duration(a.Number("timeout_seconds", 0)) * time.Second,
+	say := orkestrterms.Create{
+		Template: a.Text("template"), Size: a.Text("size"), Network: a.Text("network"), Domains: a.List("allow_domains"), OnTimeout: a.Text("on_timeout"),
+		Env: a.Env("env"), Metadata: a.Env("metadata"), Region: given(a, "region"), Volume: given(a, "volume"),
 	}
-	asked := a.Text("template")
-	if r.Image = asked; c.Templates != nil {
-		r.Image, r.Template = "", &sandbox.Template{Asked: asked}
-	}
-	if a.Has("template") && asked == "" {
+	if a.Has("template") && say.Template == "" {
 		a.Add("template", "is empty")
 	}
-	if size := a.Text("size"); size != "" {
-		if s, err := c.SizeTable().Named(size); err == nil { // else it is none of the enumeration
-			r.Limits = sandbox.Limits{CPU: s.CPU, MemoryMB: s.MemoryMB}
-		}
+	if a.Has("auto_resume") {
+		say.AutoResume = new(a.Bool("auto_resume", false))
 	}
-	if mode := a.Text("network"); mode != "" {
-		r.Network = &sandbox.NetworkPolicy{Mode: sandbox.NetworkMode(mode)}
+	if a.Has("timeout_seconds") {
+		say.Timeout = new(int64(a.Number("timeout_seconds", 0)))
 	}
-	region := a.Text("region")
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	if region != "" && region != toolset.OnlyRegion {
-		// Where data is kept is a promise, and not a preference.
-		return nil, fault.New(fault.Unsupported, "region: there is no %s; this server is in one place, which is called %s", toolset.Quote(toolset.Clip(region)), toolset.OnlyRegion).
-			WithRemedy("leave region out, if it does not matter where the sandbox is")
+	if err := orkestrterms.Here(say.Region, toolset.OnlyRegion); err != nil {
+		return nil, err
 	}
-	s, _, err := c.Sandboxes.Create(ctx, c.Caller, r)
+	r, err := say.Request(&c.Services, "")
+	if err != nil {
+		return nil, err
+	}
+	s, err := orkestrterms.Make(ctx, &c.Services, c.Caller, r, say.Volume)
 	if err != nil {
 		return nil, err
 	}
@@ -94,40 +85,30 @@ func makeSandbox(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) 
 	return handle(out)
 }
 
+// given is an argument that was given; nil: it is left out, or empty.
+func given(a *toolset.Args, name string) *string {
+	if text := a.Text(name); text != "" {
+		return &text
+	}
+	return nil
+}
+
 // shape is a sandbox as clients expect it [inf]; variables are not repeated,
 // which may be secrets.
 type shape struct {
-	ID        string            `json:"id"`
-	Status    string            `json:"status"`
-	Template  string            `json:"template"` // as it was asked for
+	orkestrterms.Sandbox
 	Image     string            `json:"image"`
 	Versions  map[string]string `json:"image_versions,omitempty"` // what is inside the image
 	ImageNote string            `json:"image_note,omitempty"`     // where template says something else
 	Size      string            `json:"size,omitempty"`           // where the amounts are those of one
-	CPU       float64           `json:"cpu"`
-	MemoryMB  int               `json:"memory_mb"`
 	DiskMB    int               `json:"disk_mb"`
-	Network   string            `json:"network"`
-	Region    string            `json:"region"`
-	Metadata  map[string]string `json:"metadata"`
 	CreatedAt string            `json:"created_at"`
 	ExpiresAt *string           `json:"expires_at"` // null: never
 }
 
 func shapeOf(c *toolset.Call, s *sandbox.Sandbox) shape {
 	out := shape{
-		ID: string(s.ID), Status: string(s.State), Template: s.AskedImage, Image: s.Image, CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
-		DiskMB: s.Limits.DiskMB, Size: c.SizeTable().Of(s.Limits), Network: string(s.Network.Mode), Region: toolset.OnlyRegion, Metadata: s.Metadata,
-		CreatedAt: toolset.TimeText(s.CreatedAt),
-	}
-	if t := s.Template; t != nil && t.Name != "" {
-		out.Template = t.Name
-	}
-	if out.Template == "" {
-		out.Template = s.Image
-	}
-	if out.Metadata == nil {
-		out.Metadata = map[string]string{}
+		Sandbox: orkestrterms.Of(s, c.Networks, toolset.OnlyRegion), Image: s.Image, DiskMB: s.Limits.DiskMB, Size: c.SizeTable().Of(s.Limits), CreatedAt: toolset.TimeText(s.CreatedAt),
 	}
 	if at := toolset.TimeText(s.ExpiresAt); at != "" {
 		out.ExpiresAt = &at

@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access/project"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/sandbox"
 )
 
@@ -56,12 +57,15 @@ func report(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
 	}
 	out := reported{
 		Sizes: amounts(c.SizeTable()), Default: l.Default, Least: l.Least, Most: l.Most, Networks: l.Networks, Regions: []string{toolset.OnlyRegion},
-		Timeout:     span{Min: leastLife, Max: mostLife},
+		Timeout:     span{Min: orkestrterms.LeastLife, Max: float64(orkestrterms.MostLife)},
 		Command:     span{Min: toolset.LeastTimeout, Max: l.MaxSeconds, Default: new(command(c).Seconds())},
-		Sandboxes:   l.Sandboxes,
+		Sandboxes:   make(map[string]int),
 		Concurrency: concurrency{Running: l.Sandboxes[string(sandbox.Running)]},
 		Budget:      l.Budget,
 		Project:     l.Project,
+	}
+	for state, n := range l.Sandboxes {
+		out.Sandboxes[orkestrterms.Status(sandbox.State(state))] += n
 	}
 	if l.Project != nil {
 		if q, ok := l.Project.Quotas[project.Running.String()]; ok {

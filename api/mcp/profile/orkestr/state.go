@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/sandbox"
 )
 
@@ -30,7 +31,9 @@ func resume() toolset.Tool {
 		Params:  []toolset.Param{words().Which()},
 		Example: `{"sandbox_id": "an-id"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			return turn(ctx, c, c.Sandboxes.Resume)
+			return turn(ctx, c, func(ctx context.Context, caller access.Caller, ref string) (*sandbox.Sandbox, error) {
+				return orkestrterms.Resume(ctx, c.Sandboxes, caller, ref)
+			})
 		},
 	}
 }
