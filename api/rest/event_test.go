@@ -154,12 +154,13 @@ func (f followed) Follow(ctx context.Context, c access.Caller, q events.Query, t
 	return f.Events.Follow(ctx, c, q, to)
 }
 
-// TestWhoTakesNothingIsToldWhyTheStreamEnds: the client's window and the server's buffers are full long before it reads.
+// TestWhoTakesNothingIsToldWhyTheStreamEnds: the client's window and the server's buffers are full before it reads. On a busy
+// machine any write may take longer than the server waits, the first one, too: the stream ends before any event then.
 func TestWhoTakesNothingIsToldWhyTheStreamEnds(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	o := h.made
-	o.Stall = time.Millisecond
+	o.Stall = 50 * time.Millisecond
 	ended := make(chan struct{})
 	o.Services.Events = followed{o.Services.Events, ended}
 	slow := h.serve(o)
@@ -191,21 +192,19 @@ func TestWhoTakesNothingIsToldWhyTheStreamEnds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the answer broke off after %d bytes: %v", len(body), err)
 	}
-	at := strings.LastIndex(string(body), "event: ")
-	if at < 0 {
-		t.Fatalf("got %d bytes without events", len(body))
-	}
-	end := string(body[at:])
+	end := string(body[max(0, strings.LastIndex(string(body), "event: ")):])
 	if !strings.Contains(end, "event: error\n") || !strings.Contains(end, `"code":"unavailable"`) || !strings.Contains(end, "took nothing of it") || !strings.Contains(end, "Last-Event-ID") {
 		t.Errorf("it ends with %s", end)
 	}
 	n := strings.Count(string(body), "event: volume.created\n")
-	if n == 0 || n >= told {
-		t.Errorf("got %d events", n)
+	if n >= told {
+		t.Errorf("got all %d events", n)
 	}
-	// It goes on behind the last that came.
-	ids := regexp.MustCompile(`(?m)^id: (.+)$`).FindAllStringSubmatch(string(body), -1)
-	a := h.do("GET", "/v1/events?type=volume.created&follow=false", nil, "Last-Event-ID", ids[len(ids)-1][1])
+	last := events.Oldest
+	for _, id := range regexp.MustCompile(`(?m)^id: (.+)$`).FindAllStringSubmatch(string(body), -1) {
+		last = id[1] // it goes on behind the last that came
+	}
+	a := h.do("GET", "/v1/events?type=volume.created&follow=false", nil, "Last-Event-ID", last)
 	if rest := strings.Count(string(a.body), "event: volume.created\n"); !strings.Contains(string(a.body), "event: reset") && n+rest != told {
 		t.Errorf("%d events, and then %d", n, rest)
 	}
