@@ -1,4 +1,5 @@
 // What scripts that are clients check: each check prints ok and its name, or FAILED with what came instead. Call end last.
+import { readSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 
 let failed = 0;
@@ -23,6 +24,13 @@ export async function rejects(name, kind, does) {
     return;
   }
   fail(name, "gave", got);
+}
+
+// look has the test look for itself at what is there, and returns when it has.
+export function look(there) {
+  console.log("look", JSON.stringify(there));
+  const line = Buffer.alloc(1);
+  while (readSync(0, line) === 1 && line[0] !== 10);
 }
 
 export function end() {

@@ -1,4 +1,5 @@
 # What scripts that are clients check: each check prints ok and its name, or FAILED with what came instead. Call end last.
+import json
 import sys
 
 failed = False
@@ -40,6 +41,12 @@ def raised(name, kind, x, words):
         print("ok", name)
     else:
         fail(name, "raised", type(x), x)
+
+
+def look(**there):
+    """Has the test look for itself at what is there, and returns when it has."""
+    print("look", json.dumps(there), flush=True)
+    sys.stdin.readline()
 
 
 def end():

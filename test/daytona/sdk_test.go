@@ -94,11 +94,15 @@ func TestTypeScript(t *testing.T) {
 }
 
 func TestTheLockFilesNameNoRegistry(t *testing.T) {
-	files, err := filepath.Glob("*/*/requirements.txt")
-	if err != nil {
-		t.Fatal(err)
+	files := []string{"package-lock.json", "older/package-lock.json", "requirements.txt"}
+	for _, name := range []string{"*/*/requirements.txt", "*/*/package-lock.json"} {
+		more, err := filepath.Glob(name)
+		if err != nil || len(more) == 0 {
+			t.Fatal(name, more, err)
+		}
+		files = append(files, more...)
 	}
-	for _, file := range append(files, "package-lock.json", "older/package-lock.json", "requirements.txt") {
+	for _, file := range files {
 		must := map[string]string{".json": `"integrity"`, ".txt": "--hash=sha256:"}[filepath.Ext(file)]
 		b, err := os.ReadFile(file)
 		if err != nil {

@@ -50,7 +50,23 @@ func body(r *http.Request, p v1.Problem, reason string) wire.Problem {
 	if known(reason) {
 		out.Code = reason
 	}
+	if words := words(p.Code, reason); words != "" {
+		out.Message = words + ": " + out.Message
+	}
 	return out
+}
+
+// words returns those by which frameworks know an error, since some look into the message and not at its class; empty: none.
+func words(code, reason string) string {
+	switch {
+	case reason == sandbox.ReasonNoSandbox:
+		return "sandbox not found"
+	case code == string(fault.Unauthenticated):
+		return "unauthorized"
+	case code == string(fault.Exhausted):
+		return "limit exceeded"
+	}
+	return ""
 }
 
 // maxPath is how much of a path an error repeats, in bytes.

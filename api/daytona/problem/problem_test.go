@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 )
 
 // classes are the statuses for which clients raise a class of their own; any other is the bare base class.
@@ -41,6 +42,9 @@ func TestAnswers(t *testing.T) {
 		{"a field", "/daytona/sandbox", fault.InvalidField("cpu", "is 0").WithRemedy("send 1"), wire.Problem{StatusCode: 400, Message: "cpu: is 0; send 1", Error: "Bad Request", Code: "INVALID", Source: wire.SourceAPI}},
 		{"the toolbox", "/daytona/toolbox/x/files", fault.New(fault.NotFound, "none").WithReason(wire.CodeFileNotFound), wire.Problem{StatusCode: 404, Message: "none", Error: "Not Found", Code: wire.CodeFileNotFound, Source: wire.SourceDaemon}},
 		{"a reason of ours", "/daytona/sandbox", fault.New(fault.Conflict, "no").WithReason("git_conflict"), wire.Problem{StatusCode: 409, Message: "no", Error: "Conflict", Code: "CONFLICT", Source: wire.SourceAPI}},
+		{"no sandbox", "/daytona/sandbox/x", fault.New(fault.NotFound, "none").WithReason(sandbox.ReasonNoSandbox), wire.Problem{StatusCode: 404, Message: "sandbox not found: none", Error: "Not Found", Code: "NOT_FOUND", Source: wire.SourceAPI}},
+		{"nobody", "/daytona/sandbox", fault.New(fault.Unauthenticated, "no token"), wire.Problem{StatusCode: 401, Message: "unauthorized: no token", Error: "Unauthorized", Code: "UNAUTHENTICATED", Source: wire.SourceAPI}},
+		{"too many", "/daytona/sandbox", fault.New(fault.Exhausted, "3 of 3"), wire.Problem{StatusCode: 429, Message: "limit exceeded: 3 of 3", Error: "Too Many Requests", Code: "EXHAUSTED", Source: wire.SourceAPI}},
 		{"a finer status", "/daytona/toolbox/x/process", guard.WithStatus(http.StatusGone, fault.New(fault.State, "over")), wire.Problem{StatusCode: 410, Message: "over", Error: "Gone", Code: "STATE", Source: wire.SourceDaemon}},
 		{"a bug", "/daytona/sandbox", errors.New("a password is in here"), wire.Problem{StatusCode: 500, Message: "internal error; look for the request's id in the server's log", Error: "Internal Server Error", Code: "INTERNAL", Source: wire.SourceAPI}},
 	} {
