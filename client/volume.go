@@ -34,6 +34,11 @@ func (c *Client) Volume(ctx context.Context, volume string) (*v1.Volume, error) 
 	return c.volume(ctx, request{method: "GET", path: "/volumes/" + seg(volume)})
 }
 
+// UpdateVolume changes a volume.
+func (c *Client) UpdateVolume(ctx context.Context, volume string, r v1.UpdateVolume) (*v1.Volume, error) {
+	return c.volume(ctx, request{method: "PATCH", path: "/volumes/" + seg(volume), body: r})
+}
+
 // DeleteVolume deletes a volume and its content. It is an error while a sandbox mounts it.
 func (c *Client) DeleteVolume(ctx context.Context, volume string) error {
 	_, err := c.call(ctx, request{method: "DELETE", path: "/volumes/" + seg(volume)}, nil)

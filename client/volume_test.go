@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/fault"
@@ -47,6 +48,11 @@ func TestVolumes(t *testing.T) {
 	must(t, err)
 	if got, err := h.Update(ctx, s.ID, v1.UpdateSandbox{Volumes: []v1.MountVolume{}}); err != nil || len(got.Volumes) != 0 {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	v, err = h.UpdateVolume(ctx, "my data", v1.UpdateVolume{LifetimeSeconds: new(int64(86400))})
+	must(t, err)
+	if v.Lifetime == nil || *v.Lifetime != 86400 || v.ExpiresAt == nil || v.ExpiresAt.Sub(v.CreatedAt) != 24*time.Hour {
+		t.Errorf("got %+v", v)
 	}
 	must(t, h.DeleteVolume(ctx, v.ID))
 	wantCode(t, h.DeleteVolume(ctx, v.ID), fault.NotFound)

@@ -201,7 +201,7 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e.janitor = janitor.New(e.core, janitor.Options{
-		Round: o.JanitorRound, Each: func(ctx context.Context) { e.askBusy(ctx); e.archived.SweepBehind() },
+		Round: o.JanitorRound, Each: func(ctx context.Context) { e.askBusy(ctx); e.archived.SweepBehind(); e.volumes.SweepBehind() },
 		Spare: func(id sandbox.ID) bool { return e.pools.Owns(id) || e.inMemory(id) },
 	})
 	e.pruner = retention.New(e.core.Store, o.Events, retention.Needs{Round: e.janitor.Round(), Now: e.now, Spare: e.pools.Owns}, e.core.Metrics.EventsPruned, e.core.Log)

@@ -46,6 +46,8 @@ const (
 	EventSnapshotArchived   EventType = "snapshot.archived"   // likewise; its disk was packed, and left the fast store
 	EventSnapshotUnarchived EventType = "snapshot.unarchived" // likewise; it is there again
 	EventVolume             EventType = "volume.created"      // ProcessID is the volume's id; Sandbox is empty
+	EventVolumeUpdated      EventType = "volume.updated"      // its lifetime is another
+	EventVolumeExpired      EventType = "volume.expired"      // its lifetime has passed, and no sandbox mounts it; volume.deleted follows
 	EventVolumeDeleted      EventType = "volume.deleted"
 
 	EventNetworkRefused EventType = "network.refused" // the first time that one thing was; Detail says what and why

@@ -16,7 +16,26 @@ type Volume struct {
 	State     VolumeState
 	CreatedAt time.Time
 	CreatedBy string
+	ExpiresAt time.Time // from then on it is deleted as soon as no sandbox mounts it; zero: it stays until it is deleted
 }
+
+// Lifetime returns how long after its creation a volume expires; zero: it does not.
+func (v *Volume) Lifetime() time.Duration {
+	if v.ExpiresAt.IsZero() {
+		return 0
+	}
+	return v.ExpiresAt.Sub(v.CreatedAt)
+}
+
+// SetLifetime has a volume expire so long after its creation; zero: not at all.
+func (v *Volume) SetLifetime(d time.Duration) {
+	if v.ExpiresAt = (time.Time{}); d > 0 {
+		v.ExpiresAt = v.CreatedAt.Add(d)
+	}
+}
+
+// MaxVolumeLifetime is the longest lifetime of a volume that has one.
+const MaxVolumeLifetime = 3650 * 24 * time.Hour
 
 // VolumeState is the state of a volume.
 type VolumeState string

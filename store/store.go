@@ -174,8 +174,11 @@ type Volumes interface {
 	ByName(project, name string) (*sandbox.Volume, error)
 	// List returns the volumes of a project by name ("": of all projects).
 	List(project string) ([]*sandbox.Volume, error)
-	// Update replaces SizeMB and State; fault.NotFound if the volume does not exist.
+	// Update replaces SizeMB, State and ExpiresAt; fault.NotFound if the volume does not exist.
 	Update(v *sandbox.Volume) error
+	// Expired returns the volumes that are ready, that no sandbox's record mounts and whose ExpiresAt is not after at, those
+	// that expired first before the others, at most limit.
+	Expired(at time.Time, limit int) ([]*sandbox.Volume, error)
 	Delete(id sandbox.ID) error // fault.NotFound if it does not exist
 	// Users returns the sandboxes whose records mount the volume, stopped ones too, each once, in
 	// the order of their ids.

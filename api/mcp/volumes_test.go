@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine/snapshot"
@@ -29,6 +30,16 @@ func TestVolumes(t *testing.T) {
 	wantParts(t, text(t, res), "created volume data", `create_sandbox with {"volumes": "data:/workspace/data"} mounts it`)
 	h.wrong(t, "create_volume", arguments{"name": "data"}, "error (exists)", `"data"`)
 	h.wrong(t, "create_volume", arguments{"name": "small", "size_mb": 100}, "error (unsupported)", "limits no volume") // the fake's word
+	h.wrong(t, "create_volume", arguments{"name": "long", "lifetime_hours": 90000}, "error (invalid)", "lifetime_hours")
+	short := call(t, s, "create_volume", arguments{"name": "short", "lifetime_hours": 1.5})
+	if got := structured[struct {
+		CreatedAt time.Time `json:"created_at"`
+		ExpiresAt time.Time `json:"expires_at"`
+	}](t, short); got.ExpiresAt.Sub(got.CreatedAt) != 90*time.Minute {
+		t.Errorf("got %+v", got)
+	}
+	wantParts(t, text(t, short), "expires 20")
+	ok(t, s, "delete_volume", arguments{"volume": "short"})
 	h.wrong(t, "create_volume", arguments{"name": "a/b"}, "error (invalid)", "argument name")
 
 	t.Run("AreMounted", func(t *testing.T) {

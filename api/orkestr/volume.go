@@ -5,7 +5,9 @@ package orkestr
 
 import (
 	"context"
+	"encoding/json"
 	"math"
+	"time"
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/orkestrterms"
@@ -27,8 +29,8 @@ type volumeShape struct {
 	Status   string  `json:"status"`
 	Region   string  `json:"region"`
 	Attached *string `json:"attached_sandbox_id"` // the first of those that have it
-	Days     *int    `json:"max_lifetime_days"`   // always null, as the next two: volumes stay until they are deleted
-	Hours    *int    `json:"max_lifetime_hours"`
+	Days     *int    `json:"max_lifetime_days"`   // of a lifetime of whole days; else null
+	Hours    *int    `json:"max_lifetime_hours"`  // of another one, rounded up; else null
 	Expires  *string `json:"expires_at"`
 }
 
@@ -37,24 +39,58 @@ func (a *API) volumeOf(v *volume.Info) volumeShape {
 	if len(v.Users) > 0 {
 		out.Status, out.Attached = "attached", new(string(v.Users[0]))
 	}
+	if d := v.Lifetime(); d > 0 {
+		out.Expires = new(v.ExpiresAt.UTC().Format(time.RFC3339Nano))
+		if d%day == 0 {
+			out.Days = new(int(d / day))
+		} else {
+			out.Hours = new(int((d + time.Hour - 1) / time.Hour))
+		}
+	}
 	return out
 }
 
-// lifetimes are fields that ask for the end of a volume.
+// Bounds of lifetimes of volumes.
+const (
+	day           = 24 * time.Hour
+	mostLifeDays  = int(sandbox.MaxVolumeLifetime / day)
+	mostLifeHours = 24
+)
+
+// lifetimes are fields that ask for the end of a volume. One that is null is told from one that is not there.
 type lifetimes struct {
-	Days  *int `json:"max_lifetime_days"`
-	Hours *int `json:"max_lifetime_hours"`
+	Days  json.RawMessage `json:"max_lifetime_days"`
+	Hours json.RawMessage `json:"max_lifetime_hours"`
 }
 
-func (l *lifetimes) check() error {
-	field := "max_lifetime_days"
-	switch {
-	case l.Days == nil && l.Hours == nil:
-		return nil
-	case l.Days == nil:
-		field = "max_lifetime_hours"
+// read returns the lifetime that is asked for, zero for none; nil: nothing is said of it.
+func (l *lifetimes) read() (*time.Duration, error) {
+	days, err := units("max_lifetime_days", l.Days, mostLifeDays)
+	if err != nil {
+		return nil, err
 	}
-	return unsupported(field, "is not here: a volume stays until it is deleted").WithRemedy("leave it out, and delete the volume by Volume.delete")
+	hours, err := units("max_lifetime_hours", l.Hours, mostLifeHours)
+	switch {
+	case err != nil:
+		return nil, err
+	case days > 0 && hours > 0:
+		return nil, fault.InvalidField("max_lifetime_hours", "is %d, and max_lifetime_days is %d; give one of them", hours, days)
+	case l.Days == nil && l.Hours == nil:
+		return nil, nil
+	}
+	return new(time.Duration(days)*day + time.Duration(hours)*time.Hour), nil
+}
+
+// units reads a number of units, 1 to most; 0 where it is null, or not there.
+func units(field string, raw json.RawMessage, most int) (int, error) {
+	var n *int
+	if raw == nil {
+		return 0, nil
+	}
+	if err := json.Unmarshal(raw, &n); err != nil || n != nil && (*n < 1 || *n > most) {
+		return 0, fault.InvalidField(field, "%s is no whole number from 1 to %d", sandbox.Clip(string(raw), 40), most).WithRemedy("give one, or null for a volume that stays until it is deleted")
+	}
+	return given(n), nil
 }
 
 type createVolume struct {
@@ -71,7 +107,8 @@ func (a *API) createVolume(ctx context.Context, c *httpapi.Call, in *createVolum
 	if err := a.here(b.Region); err != nil {
 		return volumeShape{}, err
 	}
-	if err := b.check(); err != nil {
+	life, err := b.read()
+	if err != nil {
 		return volumeShape{}, err
 	}
 	size := float64(orkestrterms.DefaultVolumeMB) / 1024
@@ -81,7 +118,7 @@ func (a *API) createVolume(ctx context.Context, c *httpapi.Call, in *createVolum
 	if !(size >= leastVolumeGB && size <= mostVolumeGB) {
 		return volumeShape{}, fault.InvalidField("size_gb", "%v is outside %v to %v", size, leastVolumeGB, mostVolumeGB)
 	}
-	v, err := a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: b.Name, SizeMB: int(math.Ceil(size * 1024))})
+	v, err := a.Volumes.CreateVolume(ctx, c.Caller, volume.Request{Name: b.Name, SizeMB: int(math.Ceil(size * 1024)), Lifetime: given(life)})
 	if err != nil {
 		return volumeShape{}, err
 	}
@@ -106,12 +143,16 @@ type updateVolume struct {
 	Body   lifetimes
 }
 
-// updateVolume takes a lifetime away, which no volume has.
+// updateVolume sets a lifetime, which is counted from the volume's creation, or takes it away.
 func (a *API) updateVolume(ctx context.Context, c *httpapi.Call, in *updateVolume) (volumeShape, error) {
-	v, err := a.Volumes.Volume(ctx, c.Caller, in.Volume)
-	if err == nil {
-		err = in.Body.check()
+	life, err := in.Body.read()
+	if err != nil {
+		return volumeShape{}, err
 	}
+	if life == nil {
+		return volumeShape{}, fault.InvalidField("max_lifetime_days", "is missing, and so is max_lifetime_hours; give one of them")
+	}
+	v, err := a.Volumes.UpdateVolume(ctx, c.Caller, in.Volume, volume.Patch{Lifetime: life})
 	if err != nil {
 		return volumeShape{}, err
 	}

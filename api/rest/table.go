@@ -111,6 +111,8 @@ func (a *API) sandboxOperations() []httpapi.Operation {
 			Extend(idempotency.Making(keyed.Volume)),
 		idempotency.Op("listVolumes", "GET /volumes", "List the project's volumes, with what they hold and who mounts them.", http.StatusOK, a.listVolumes),
 		idempotency.Op("getVolume", "GET /volumes/{volume}", "Get a volume.", http.StatusOK, a.getVolume),
+		idempotency.Op("updateVolume", "PATCH /volumes/{volume}", "Change a volume's lifetime, which is counted from its creation.", http.StatusOK, a.updateVolume).
+			Example(v1.UpdateVolume{LifetimeSeconds: new(int64(86400))}),
 		idempotency.Op("deleteVolume", "DELETE /volumes/{volume}", "Delete a volume with all that is in it. It is refused while a sandbox mounts it.", http.StatusNoContent, a.deleteVolume),
 
 		idempotency.Op("createTemplate", "POST /templates", "Add a version of a template: an image, a snapshot or steps, with defaults for the sandboxes that are made of it. The same as the newest of its name again is that one (200). With steps: 202, and they are done in the background; getTemplate shows how far they are, and what a step that failed wrote.", http.StatusCreated, a.createTemplate).

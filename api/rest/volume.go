@@ -6,9 +6,11 @@ package rest
 import (
 	"context"
 	"net/url"
+	"time"
 
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/rest/idempotency"
+	"sandpit.dev/api/rest/shape"
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/volume"
 	"sandpit.dev/fault"
@@ -25,6 +27,12 @@ func (a *API) createVolume(ctx context.Context, c *idempotency.Call, in *createV
 	r := volume.Request{Name: in.Body.Name, Runtime: httpapi.Given(in.Body.Runtime)}
 	if in.Body.SizeMB != nil {
 		r.SizeMB = *in.Body.SizeMB
+	}
+	if in.Body.LifetimeSeconds != nil {
+		var err error
+		if r.Lifetime, err = volume.Lifetime(*in.Body.LifetimeSeconds); err != nil {
+			return v1.Volume{}, err
+		}
 	}
 	v, made, err := idempotency.Again(c, keyed.Volume, func(id string) (volume.Info, error) { return a.Volumes.Volume(ctx, c.Caller, id) }, nil)
 	if !made && err == nil {
@@ -61,6 +69,27 @@ func (a *API) getVolume(ctx context.Context, c *idempotency.Call, in *byVolume) 
 	return volumeOf(&v), nil
 }
 
+type updateVolume struct {
+	byVolume
+	Body v1.UpdateVolume
+}
+
+func (a *API) updateVolume(ctx context.Context, c *idempotency.Call, in *updateVolume) (v1.Volume, error) {
+	var p volume.Patch
+	if in.Body.LifetimeSeconds != nil {
+		d, err := volume.Lifetime(*in.Body.LifetimeSeconds)
+		if err != nil {
+			return v1.Volume{}, err
+		}
+		p.Lifetime = &d
+	}
+	v, err := a.Volumes.UpdateVolume(ctx, c.Caller, in.Volume, p)
+	if err != nil {
+		return v1.Volume{}, err
+	}
+	return volumeOf(&v), nil
+}
+
 func (a *API) deleteVolume(ctx context.Context, c *idempotency.Call, in *byVolume) (httpapi.None, error) {
 	return httpapi.None{}, a.Volumes.DeleteVolume(ctx, c.Caller, in.Volume)
 }
@@ -68,7 +97,10 @@ func (a *API) deleteVolume(ctx context.Context, c *idempotency.Call, in *byVolum
 func volumeOf(v *volume.Info) v1.Volume {
 	out := v1.Volume{
 		ID: string(v.ID), Name: v.Name, Project: v.Project, Runtime: v.Runtime, Status: string(v.State), SizeMB: v.SizeMB,
-		Users: make([]string, 0, len(v.Users)), CreatedAt: v.CreatedAt.UTC(), CreatedBy: v.CreatedBy,
+		Users: make([]string, 0, len(v.Users)), CreatedAt: v.CreatedAt.UTC(), CreatedBy: v.CreatedBy, ExpiresAt: shape.TimeOrNull(v.ExpiresAt),
+	}
+	if d := v.Lifetime(); d > 0 {
+		out.Lifetime = new(int64(d / time.Second))
 	}
 	if v.UsedBytes >= 0 {
 		out.UsedBytes = &v.UsedBytes

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"sandpit.dev/access"
 	v1 "sandpit.dev/api/v1"
@@ -72,6 +73,36 @@ func TestVolumes(t *testing.T) {
 		want[any](h, 204, "DELETE", "/v1/sandboxes/"+two.ID, nil)
 		want[any](h, 204, "DELETE", "/v1/volumes/my%20data", nil)
 		want[v1.Problem](h, 404, "DELETE", "/v1/volumes/my%20data", nil)
+	})
+	t.Run("HaveALifetime", func(t *testing.T) {
+		v := want[v1.Volume](h, 201, "POST", "/v1/volumes", object{"name": "short", "lifetime_seconds": 7200})
+		if v.Lifetime == nil || *v.Lifetime != 7200 || v.ExpiresAt == nil || !v.ExpiresAt.Equal(v.CreatedAt.Add(2*time.Hour)) {
+			t.Errorf("got %+v", v)
+		}
+		if v = want[v1.Volume](h, 200, "PATCH", "/v1/volumes/short", object{"lifetime_seconds": 315360000}); *v.Lifetime != 315360000 || !v.ExpiresAt.Equal(v.CreatedAt.Add(3650*24*time.Hour)) {
+			t.Errorf("got %+v", v)
+		}
+		if v = want[v1.Volume](h, 200, "PATCH", "/v1/volumes/short", object{}); v.Lifetime == nil {
+			t.Errorf("nothing was said: got %+v", v)
+		}
+		if v = want[v1.Volume](h, 200, "PATCH", "/v1/volumes/short", object{"lifetime_seconds": 0}); v.Lifetime != nil || v.ExpiresAt != nil {
+			t.Errorf("got %+v", v)
+		}
+		for _, seconds := range []string{"-1", "315360001", "9223372036854775807", "1.5", `"1h"`} {
+			for method, path := range map[string]string{"POST": "/v1/volumes", "PATCH": "/v1/volumes/short"} {
+				name := ""
+				if method == "POST" {
+					name = `"name":"y",`
+				}
+				p := want[v1.Problem](h, 422, method, path, `{`+name+`"lifetime_seconds":`+seconds+`}`)
+				if len(p.Errors) != 1 || p.Errors[0].Field != "lifetime_seconds" {
+					t.Errorf("%s %s: got %+v", method, seconds, p)
+				}
+			}
+		}
+		want[v1.Problem](h, 404, "PATCH", "/v1/volumes/none", object{"lifetime_seconds": 1})
+		want[v1.Problem](h.as("reader", access.SandboxesRead), 403, "PATCH", "/v1/volumes/short", object{"lifetime_seconds": 1})
+		want[any](h, 204, "DELETE", "/v1/volumes/short", nil)
 	})
 	t.Run("AreRefusedWithTheReason", func(t *testing.T) {
 		for body, field := range map[string]string{

@@ -15,5 +15,6 @@ type Volumes interface {
 	CreateVolume(ctx context.Context, c access.Caller, r volume.Request) (volume.Info, error)
 	Volumes(ctx context.Context, c access.Caller) ([]volume.Info, error)
 	Volume(ctx context.Context, c access.Caller, volume string) (volume.Info, error)
+	UpdateVolume(ctx context.Context, c access.Caller, volume string, p volume.Patch) (volume.Info, error)
 	DeleteVolume(ctx context.Context, c access.Caller, volume string) error
 }

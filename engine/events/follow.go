@@ -42,7 +42,7 @@ func Types() []string {
 		"sandbox.created", "sandbox.started", "sandbox.ready", "sandbox.updated", "sandbox.paused", "sandbox.resumed", "sandbox.stopped",
 		"sandbox.restored", "sandbox.promoted", "sandbox.archived", "sandbox.unarchived", "sandbox.failed", "sandbox.deleted",
 		"snapshot.created", "snapshot.ready", "snapshot.updated", "snapshot.archived", "snapshot.unarchived", "snapshot.deleted",
-		"volume.created", "volume.ready", "volume.updated", "volume.deleted",
+		"volume.created", "volume.ready", "volume.updated", "volume.expired", "volume.deleted",
 		"template.created", "template.updated", "template.deleted",
 		"image.created", "image.updated", "image.deleted",
 	}

@@ -75,6 +75,16 @@ func (s *Service) Volume(ctx context.Context, c access.Caller, ref string) (Info
 	return s.engine.Volumes().Get(ctx, c.Project, ref)
 }
 
+// UpdateVolume changes one.
+func (s *Service) UpdateVolume(ctx context.Context, c access.Caller, ref string, p Patch) (Info, error) {
+	_, leave, err := s.engine.Enter(ctx, c, access.SandboxesWrite)
+	if err != nil {
+		return Info{}, err
+	}
+	defer leave()
+	return s.engine.Volumes().Update(ctx, c.Project, ref, p, core.ActorOf(c))
+}
+
 // DeleteVolume deletes one, with all that is in it. While any sandbox mounts it, up
 // or down, it is fault.Conflict and names them.
 func (s *Service) DeleteVolume(ctx context.Context, c access.Caller, ref string) error {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"sandpit.dev/engine/check"
@@ -32,6 +33,9 @@ type Request struct {
 	Name    string // the rules are those of a key; unique in the project
 	SizeMB  int    // the most that it holds, in MiB, to sandbox.MaxDiskMB; zero: no limit of its own
 	Runtime string // whose sandboxes can mount it; empty: the default
+	// Lifetime is how long after its creation it is deleted, or as soon after that as no sandbox mounts it; to
+	// sandbox.MaxVolumeLifetime. Zero: it stays until it is deleted.
+	Lifetime time.Duration
 }
 
 // Info is a volume and how it is used.
@@ -42,10 +46,13 @@ type Info struct {
 }
 
 // Keeper keeps the volumes of an engine. It is safe for concurrent use.
-type Keeper struct{ core *core.Core }
+type Keeper struct {
+	core     *core.Core
+	sweeping sync.Mutex // held while expired ones are deleted
+}
 
 // New returns a keeper of volumes.
-func New(c *core.Core) *Keeper { return &Keeper{c} }
+func New(c *core.Core) *Keeper { return &Keeper{core: c} }
 
 func (k *Keeper) driver(name string) (runtime.Volumer, error) {
 	return core.Driver[runtime.Volumer](k.core, name, "volumes")
@@ -61,6 +68,7 @@ func (k *Keeper) Check(r Request) error {
 	if name := cmp.Or(r.Runtime, k.core.Default); k.core.Runtimes[name] == nil {
 		f.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(name, 40))
 	}
+	f.Add(checkLifetime(r.Lifetime))
 	return f.Err()
 }
 
@@ -71,6 +79,7 @@ func (k *Keeper) Create(ctx context.Context, project string, r Request, who core
 		ID: sandbox.NewID(), Project: project, Name: r.Name, Runtime: cmp.Or(r.Runtime, k.core.Default), SizeMB: r.SizeMB,
 		State: sandbox.VolumeCreating, CreatedAt: k.core.Now(), CreatedBy: who.Name,
 	}
+	v.SetLifetime(r.Lifetime)
 	d, err := k.driver(v.Runtime)
 	if err != nil {
 		return Info{}, err
@@ -207,6 +216,11 @@ func (k *Keeper) Delete(ctx context.Context, project, ref string, who core.Actor
 	if err != nil {
 		return err
 	}
+	return k.finish(ctx, v, who, who.Did("deleted"))
+}
+
+// finish deletes a volume whose record says so.
+func (k *Keeper) finish(ctx context.Context, v *sandbox.Volume, who core.Actor, did string) error {
 	k.core.Checkpoint("unvolume.intent")
 	give, err := k.core.Holds.Own(ctx, v.ID)
 	if err != nil {
@@ -214,7 +228,7 @@ func (k *Keeper) Delete(ctx context.Context, project, ref string, who core.Actor
 		return err
 	}
 	defer give()
-	if err := k.erase(ctx, v, k.event(sandbox.EventVolumeDeleted, v, who, "; "+who.Did("deleted"))); err != nil {
+	if err := k.erase(ctx, v, k.event(sandbox.EventVolumeDeleted, v, who, "; "+did)); err != nil {
 		k.core.Retry(v.ID)
 		return fault.Wrap(fault.Unavailable, err, "the volume %s cannot be deleted now", v.Name).
 			WithRemedy("the server goes on trying; ask again in a while")

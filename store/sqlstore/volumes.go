@@ -4,6 +4,8 @@
 package sqlstore
 
 import (
+	"time"
+
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -12,23 +14,25 @@ import (
 // volumes is store.Volumes within one transaction.
 type volumes struct{ tx *tx }
 
-const volumeColumns = "id, project, name, runtime, size_mb, state, created_at, created_by"
+const volumeColumns = "id, project, name, runtime, size_mb, state, created_at, created_by, expires_at"
 
 const (
-	insertVolume   = "INSERT INTO volumes (" + volumeColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING"
+	insertVolume   = "INSERT INTO volumes (" + volumeColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING"
 	getVolume      = "SELECT " + volumeColumns + " FROM volumes WHERE id = $1"
 	volumeByName   = "SELECT " + volumeColumns + " FROM volumes WHERE project = $1 AND name = $2"
 	allVolumes     = "SELECT " + volumeColumns + " FROM volumes ORDER BY project, name"
 	projectVolumes = "SELECT " + volumeColumns + " FROM volumes WHERE project = $1 ORDER BY name"
-	updateVolume   = "UPDATE volumes SET size_mb = $1, state = $2 WHERE id = $3"
-	deleteVolume   = "DELETE FROM volumes WHERE id = $1"
-	volumeUsers    = "SELECT sandbox FROM sandbox_mounts WHERE volume = $1 ORDER BY sandbox"
+	updateVolume   = "UPDATE volumes SET size_mb = $1, state = $2, expires_at = $3 WHERE id = $4"
+	expiredVolumes = "SELECT " + volumeColumns + " FROM volumes WHERE expires_at > 0 AND expires_at <= $1 AND state = 'ready'" +
+		" AND NOT EXISTS (SELECT 1 FROM sandbox_mounts WHERE volume = volumes.id) ORDER BY expires_at, id LIMIT $2"
+	deleteVolume = "DELETE FROM volumes WHERE id = $1"
+	volumeUsers  = "SELECT sandbox FROM sandbox_mounts WHERE volume = $1 ORDER BY sandbox"
 )
 
 var _ store.Volumes = volumes{}
 
 func (q volumes) Insert(v *sandbox.Volume) error {
-	n, err := q.tx.exec(insertVolume, string(v.ID), v.Project, v.Name, v.Runtime, int64(v.SizeMB), string(v.State), micros(v.CreatedAt), v.CreatedBy)
+	n, err := q.tx.exec(insertVolume, string(v.ID), v.Project, v.Name, v.Runtime, int64(v.SizeMB), string(v.State), micros(v.CreatedAt), v.CreatedBy, micros(v.ExpiresAt))
 	if err != nil || n == 1 {
 		return err
 	}
@@ -72,10 +76,17 @@ func (q volumes) List(project string) ([]*sandbox.Volume, error) {
 	if project != "" {
 		text, args = projectVolumes, []any{project}
 	}
-	var out []*sandbox.Volume
+	return q.all(text, args)
+}
+
+func (q volumes) Expired(at time.Time, limit int) ([]*sandbox.Volume, error) {
+	return q.all(expiredVolumes, []any{micros(at), int64(limit)})
+}
+
+func (q volumes) all(text string, args []any) (out []*sandbox.Volume, err error) {
 	var row volumeRow
 	dest := row.dest()
-	err := q.tx.each(text, args, func(scan func(...any) error) error {
+	err = q.tx.each(text, args, func(scan func(...any) error) error {
 		if err := scan(dest...); err != nil {
 			return err
 		}
@@ -86,7 +97,7 @@ func (q volumes) List(project string) ([]*sandbox.Volume, error) {
 }
 
 func (q volumes) Update(v *sandbox.Volume) error {
-	n, err := q.tx.exec(updateVolume, int64(v.SizeMB), string(v.State), string(v.ID))
+	n, err := q.tx.exec(updateVolume, int64(v.SizeMB), string(v.State), micros(v.ExpiresAt), string(v.ID))
 	if err == nil && n == 0 {
 		err = noVolume(string(v.ID))
 	}
@@ -118,19 +129,19 @@ func noVolume(ref string) *fault.Error {
 
 // volumeRow is one row as the data base returns it.
 type volumeRow struct {
-	v             sandbox.Volume
-	size, created int64
+	v                      sandbox.Volume
+	size, created, expires int64
 }
 
 func (r *volumeRow) dest() []any {
 	v := &r.v
 	return []any{
-		(*string)(&v.ID), &v.Project, &v.Name, &v.Runtime, &r.size, (*string)(&v.State), &r.created, &v.CreatedBy,
+		(*string)(&v.ID), &v.Project, &v.Name, &v.Runtime, &r.size, (*string)(&v.State), &r.created, &v.CreatedBy, &r.expires,
 	}
 }
 
 func (r *volumeRow) volume() *sandbox.Volume {
 	v := r.v
-	v.SizeMB, v.CreatedAt = int(r.size), fromMicros(r.created)
+	v.SizeMB, v.CreatedAt, v.ExpiresAt = int(r.size), fromMicros(r.created), fromMicros(r.expires)
 	return &v
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -19,7 +20,7 @@ import (
 func volume(n int) *sandbox.Volume {
 	return &sandbox.Volume{
 		ID: volumeID(n), Project: "default", Name: fmt.Sprintf("data-%d", n), Runtime: "memory", SizeMB: 1 << 20,
-		State: sandbox.VolumeReady, CreatedAt: epoch, CreatedBy: "alice",
+		State: sandbox.VolumeReady, CreatedAt: epoch, CreatedBy: "alice", ExpiresAt: epoch.Add(6 * time.Hour),
 	}
 }
 
@@ -129,15 +130,39 @@ func volumeRecords(t *testing.T, open func(*testing.T) store.Store) {
 		s := open(t)
 		insertVolumes(t, s, volume(1))
 		changed := volume(2)
-		changed.ID, changed.Project, changed.SizeMB, changed.State = volumeID(1), "other", 7, sandbox.VolumeDeleting
+		changed.ID, changed.Project, changed.SizeMB, changed.State, changed.ExpiresAt = volumeID(1), "other", 7, sandbox.VolumeDeleting, epoch.Add(time.Hour)
 		update(t, s, func(tx store.Tx) error { return tx.Volumes().Update(changed) })
 		want := volume(1)
-		want.SizeMB, want.State = 7, sandbox.VolumeDeleting
+		want.SizeMB, want.State, want.ExpiresAt = 7, sandbox.VolumeDeleting, epoch.Add(time.Hour)
 		got, err := get(t, s, volumeID(1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantSame(t, "Get", got, want)
+	})
+	t.Run("ExpiredAreThoseThatNobodyMounts", func(t *testing.T) {
+		s := open(t)
+		expired := func(at time.Time, limit int) []sandbox.ID {
+			out := []sandbox.ID{}
+			view(t, s, func(tx store.Tx) error {
+				all, err := tx.Volumes().Expired(at, limit)
+				for _, v := range all {
+					out = append(out, v.ID)
+				}
+				return err
+			})
+			return out
+		}
+		never, later, first, mounted, deleting := volume(1), volume(2), volume(3), volume(4), volume(5)
+		never.ExpiresAt, later.ExpiresAt, deleting.State = time.Time{}, epoch.Add(7*time.Hour), sandbox.VolumeDeleting
+		insertVolumes(t, s, never, later, first, mounted, deleting)
+		insert(t, s, mounting(1, 4))
+		wantSame(t, "before", expired(first.ExpiresAt.Add(-time.Microsecond), 10), []sandbox.ID{})
+		wantSame(t, "of the first time", expired(first.ExpiresAt, 10), []sandbox.ID{first.ID})
+		wantSame(t, "of both", expired(later.ExpiresAt, 10), []sandbox.ID{first.ID, later.ID})
+		wantSame(t, "one", expired(later.ExpiresAt, 1), []sandbox.ID{first.ID})
+		update(t, s, func(tx store.Tx) error { return tx.Sandboxes().Delete(boxID(1)) })
+		wantSame(t, "when nobody mounts it", expired(first.ExpiresAt, 10), []sandbox.ID{first.ID, mounted.ID})
 	})
 	t.Run("UsersAreWhoMountsItNow", func(t *testing.T) {
 		s := open(t)

@@ -570,6 +570,7 @@ export interface CreateToken {
 }
 
 export interface CreateVolume {
+  lifetime_seconds?: null | number;
   name: string;
   runtime?: null | string;
   size_mb?: null | number;
@@ -2599,6 +2600,10 @@ export interface UpdateTemplate {
   server?: boolean;
 }
 
+export interface UpdateVolume {
+  lifetime_seconds?: null | number;
+}
+
 export interface UpdateWebhook {
   description?: null | string;
   enabled?: null | boolean;
@@ -2660,7 +2665,9 @@ export interface UserUsage {
 export interface Volume {
   created_at: string;
   created_by: string;
+  expires_at: null | string;
   id: string;
+  lifetime_seconds: null | number;
   name: string;
   project: string;
   runtime: string;

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"sandpit.dev/api/mcp/toolset"
 	"sandpit.dev/engine/volume"
@@ -21,10 +22,11 @@ func createVolume() toolset.Tool {
 		Params: []toolset.Param{
 			{Name: "name", Kind: toolset.Text, Required: true, About: "Its name, 1 to 255 characters without /.", Aliases: []string{"volume", "volume_name"}},
 			{Name: "size_mb", Kind: toolset.Integer, Min: 0, Max: sandbox.MaxDiskMB, About: "The most that it holds, in MiB. Default 0: no limit of its own.", Aliases: []string{"size"}},
+			{Name: "lifetime_hours", Kind: toolset.Number, Min: 0, Max: sandbox.MaxVolumeLifetime.Hours(), Field: "lifetime_seconds", About: "Delete it after this, once no sandbox mounts it. Default 0: never.", Aliases: []string{"lifetime"}},
 		},
 		Example: `{"name": "data"}`,
 		Run: func(ctx context.Context, c *toolset.Call) (*toolset.Answer, error) {
-			r := volume.Request{Name: c.Args.Text("name"), SizeMB: int(c.Args.Number("size_mb", 0))}
+			r := volume.Request{Name: c.Args.Text("name"), SizeMB: int(c.Args.Number("size_mb", 0)), Lifetime: (time.Duration(c.Args.Number("lifetime_hours", 0) * float64(time.Hour))).Round(time.Second)}
 			if err := c.Args.Err(); err != nil {
 				return nil, err
 			}
@@ -53,10 +55,11 @@ type volumeShape struct {
 	UsedBytes *int64   `json:"used_bytes,omitempty"`
 	MountedBy []string `json:"mounted_by"` // sandboxes, those that are down too
 	CreatedAt string   `json:"created_at"`
+	ExpiresAt string   `json:"expires_at,omitempty"` // it is deleted then, or as soon after as none mounts it
 }
 
 func volumeShapeFor(ctx context.Context, c *toolset.Call, v *volume.Info) volumeShape {
-	out := volumeShape{ID: string(v.ID), Name: v.Name, SizeMB: v.SizeMB, MountedBy: make([]string, 0, len(v.Users)), CreatedAt: toolset.TimeText(v.CreatedAt)}
+	out := volumeShape{ID: string(v.ID), Name: v.Name, SizeMB: v.SizeMB, MountedBy: make([]string, 0, len(v.Users)), CreatedAt: toolset.TimeText(v.CreatedAt), ExpiresAt: toolset.TimeText(v.ExpiresAt)}
 	if v.UsedBytes >= 0 {
 		out.UsedBytes = &v.UsedBytes
 	}
@@ -79,6 +82,9 @@ func (v *volumeShape) line() string {
 	}
 	if v.UsedBytes != nil {
 		line += " · holds " + toolset.BytesText(*v.UsedBytes)
+	}
+	if v.ExpiresAt != "" {
+		line += " · expires " + v.ExpiresAt
 	}
 	if len(v.MountedBy) > 0 {
 		return line + " · mounted by " + named(v.MountedBy)

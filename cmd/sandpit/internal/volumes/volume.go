@@ -11,6 +11,7 @@ import (
 
 	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/cmd/sandpit/internal/app"
+	"sandpit.dev/cmd/sandpit/internal/exit"
 	"sandpit.dev/cmd/sandpit/internal/flags"
 	"sandpit.dev/cmd/sandpit/internal/output"
 )
@@ -19,13 +20,13 @@ import (
 func New(a *app.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "volume",
-		Short: "Make, list and delete directories that sandboxes share",
-		Long: `Make, list and delete directories that sandboxes share, and that outlive them. A sandbox mounts them from
-its creation on: sandpit create --volume NAME:PATH.`,
+		Short: "Make, list, change and delete directories that sandboxes share",
+		Long: `Make, list, change and delete directories that sandboxes share, and that outlive them. A sandbox mounts
+them from its creation on: sandpit create --volume NAME:PATH.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: app.Group,
 	}
-	c.AddCommand(newVolumeCreate(a), NewLs(a), newVolumeRm(a))
+	c.AddCommand(newVolumeCreate(a), NewLs(a), newVolumeUpdate(a), newVolumeRm(a))
 	return c
 }
 
@@ -34,19 +35,22 @@ func newVolumeCreate(a *app.App) *cobra.Command {
 		Use:   "create [flags] NAME",
 		Short: "Make an empty volume and print its name",
 		Example: `  sandpit volume create data --size 10G
-  sandpit run --volume data:/mnt/data -- ls /mnt/data`,
+  sandpit run --volume data:/mnt/data -- ls /mnt/data
+  sandpit volume create scratch --lifetime 6h`,
 		Args:              app.Takes(1, 1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	var size flags.Megabytes
 	c.Flags().Var(&size, "size", "the most that it holds (10G); else it has no limit of its own")
+	var lifetime flags.Period
+	c.Flags().Var(&lifetime, "lifetime", "delete it so long after its creation (6h, 7d), or as soon after that as no sandbox mounts it; else it stays")
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
 		if err != nil {
 			return err
 		}
-		v, err := cl.CreateVolume(c.Context(), v1.CreateVolume{Name: args[0], SizeMB: size.Value()})
+		v, err := cl.CreateVolume(c.Context(), v1.CreateVolume{Name: args[0], SizeMB: size.Value(), LifetimeSeconds: lifetime.Seconds()})
 		if err != nil {
 			return err
 		}
@@ -80,7 +84,42 @@ func NewLs(a *app.App) *cobra.Command {
 				}
 				return []string{v.Name, v.ID, used, most, strconv.Itoa(len(v.Users)), output.Ago(now, &v.CreatedAt)}
 			},
+			WideHead: []string{"EXPIRES"},
+			WideRow: func(v v1.Volume, _ time.Time) []string {
+				if v.ExpiresAt == nil {
+					return []string{""}
+				}
+				return []string{v.ExpiresAt.Format(time.RFC3339)}
+			},
 		})
+	}
+	return c
+}
+
+func newVolumeUpdate(a *app.App) *cobra.Command {
+	c := &cobra.Command{
+		Use:               "update [flags] NAME",
+		Short:             "Change a volume's lifetime",
+		Example:           "  sandpit volume update scratch --lifetime 0",
+		Args:              app.Takes(1, 1),
+		ValidArgsFunction: a.CompleteVolumes,
+	}
+	var lifetime flags.Period
+	c.Flags().Var(&lifetime, "lifetime", "delete it so long after its creation, or as soon after that as no sandbox mounts it; 0: it stays until it is deleted")
+	out := output.NamedFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if !lifetime.Given {
+			return exit.Misuse(c, "nothing is to be changed; give --lifetime")
+		}
+		cl, err := a.Client()
+		if err != nil {
+			return err
+		}
+		v, err := cl.UpdateVolume(c.Context(), args[0], v1.UpdateVolume{LifetimeSeconds: lifetime.Seconds()})
+		if err != nil {
+			return err
+		}
+		return output.One(a.Stdout, *out, v, v.Name, v.Name)
 	}
 	return c
 }
