@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sandpit.dev/fault"
@@ -48,8 +49,8 @@ type Made struct {
 	Kept      bool      // the authority was there already
 }
 
-// Make makes a certificate for domain and all names one label below it, by an authority that it makes or finds
-// in dir. Clients that trust the authority trust it with names at and below domain, and nothing else. The
+// Make makes a certificate for domain and, unless that is one label, all names one label below it, by an authority
+// that it makes or finds in dir. Clients that trust the authority trust it with names at and below domain, and nothing else. The
 // error is fault.Exists where the authority in dir is one of another domain.
 func Make(dir, domain string, now time.Time) (Made, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -63,7 +64,10 @@ func Make(dir, domain string, now time.Time) (Made, error) {
 	if err != nil {
 		return Made{}, err
 	}
-	names := []string{domain, "*." + domain}
+	names := []string{domain}
+	if strings.Contains(domain, ".") { // else clients take no wildcard, and some not the certificate that has one
+		names = append(names, "*."+domain)
+	}
 	leaf, err := makeKey()
 	if err != nil {
 		return Made{}, err

@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,6 +64,17 @@ func TestTheCertificateHoldsForTheDomainAndNamesBelowIt(t *testing.T) {
 		if got := info.Mode().Perm(); got != want {
 			t.Errorf("%s has mode %o, want %o", name, got, want)
 		}
+	}
+}
+
+// Clients take no wildcard of less than two labels, and webpki, which is rustls', no certificate that has one.
+func TestADomainOfOneLabelHasNoWildcard(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := localca.Make(dir, "localhost", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := certificate(t, filepath.Join(dir, localca.CertFile)).DNSNames; !slices.Equal(got, []string{"localhost"}) {
+		t.Errorf("it is for %q", got)
 	}
 }
 

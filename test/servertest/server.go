@@ -6,7 +6,6 @@ package servertest
 
 import (
 	"bufio"
-	"bytes"
 	"io"
 	"os"
 	"os/exec"
@@ -32,7 +31,6 @@ type Server struct {
 	program string
 	dir     string
 	cmd     *exec.Cmd
-	log     bytes.Buffer
 }
 
 // Need skips a test where no server can be.
@@ -71,7 +69,12 @@ func (s *Server) Start() {
 	s.t.Helper()
 	first := s.cmd == nil
 	s.cmd = s.Command("serve")
-	s.cmd.Stderr = &s.log
+	log, err := os.OpenFile(s.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd.Stderr = log
 	out, err := s.cmd.StdoutPipe()
 	if err == nil {
 		err = s.cmd.Start()
@@ -91,11 +94,26 @@ func (s *Server) Start() {
 	s.Address, _, _ = strings.Cut(rest, ";")
 	token, terr := os.ReadFile(filepath.Join(s.dir, "data/admin-token"))
 	if err != nil || !ok || terr != nil {
-		s.t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, s.log.Bytes())
+		s.t.Fatalf("the server said %q; %v, %v\n%s", line, err, terr, s.Log())
 	}
 	s.Token = strings.TrimSpace(string(token))
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 }
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "server.log") }
+
+// Log returns what it has said, in all its starts.
+func (s *Server) Log() string {
+	s.t.Helper()
+	b, err := os.ReadFile(s.logFile())
+	if err != nil {
+		s.t.Error(err)
+	}
+	return string(b)
+}
+
+// tail is the end of a log.
+func tail(log string) string { return log[max(0, len(log)-4<<10):] }
 
 // Kill ends it as a power cut would: Start has it go on.
 func (s *Server) Kill() {
@@ -109,7 +127,7 @@ func (s *Server) Kill() {
 func (s *Server) stop() {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
 	if err := s.cmd.Wait(); err != nil || s.t.Failed() {
-		s.t.Errorf("the server ended with %v; it said:\n%s", err, s.log.Bytes()[max(0, s.log.Len()-4<<10):])
+		s.t.Errorf("the server ended with %v; it said:\n%s", err, tail(s.Log()))
 	}
 }
 

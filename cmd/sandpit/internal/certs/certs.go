@@ -101,7 +101,7 @@ func (m *made) text() string {
 	if m.Kept {
 		authority = "the authority that was there"
 	}
-	return fmt.Sprintf(`A certificate for %[1]s and *.%[1]s, until %[2]s, by %[3]s.
+	return fmt.Sprintf(`A certificate for %[7]s, until %[2]s, by %[3]s.
 
 The server's file of settings:
   domain: %[1]s
@@ -120,7 +120,7 @@ Clients have to trust %[6]s, which vouches for these names alone:
 
 Names that have to lead to the server: %[1]s, api.%[1]s, and *.%[1]s for previews. /etc/hosts knows no *;
 dnsmasq does: address=/%[1]s/127.0.0.1. sandpit doctor looks at all of this.
-`, m.Domain, m.Expires.Format(time.DateOnly), authority, m.Cert, m.Key, m.Authority)
+`, m.Domain, m.Expires.Format(time.DateOnly), authority, m.Cert, m.Key, m.Authority, strings.Join(m.Names, " and "))
 }
 
 // isDomain reports whether a name is one that a server can have, as it is compared.
