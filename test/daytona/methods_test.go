@@ -153,7 +153,7 @@ func TestEachMethodOfPythonDoesWhatItsRowSays(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, packagestest.NeedPip(t, "daytona-pip", "."), "-B", "-W", "ignore::DeprecationWarning", "testdata/methods.py", side, result)
-			cmd.Env = env
+			cmd.Env = append(slices.Clip(env), "PYTHONPATH=../checks")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/packagestest"
 	"sandpit.dev/test/servertest"
 )
@@ -42,13 +45,13 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// passes runs a script of an SDK's, which makes at least so many checks, says what is wrong and fails then.
-func passes(t *testing.T, script string, checks int, env ...string) {
+// passes runs a script of an SDK's with arguments, which makes at least so many checks, says what is wrong and fails then.
+func passes(t *testing.T, env []string, checks int, script string, args ...string) {
 	t.Helper()
 	python := packagestest.NeedPip(t, "sdks-pip", ".")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptBound)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, script)
+	cmd := exec.CommandContext(ctx, python, append([]string{script}, args...)...)
 	var out bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = append(env, "PYTHONPATH=../checks", "PYTHONDONTWRITEBYTECODE=1"), &out, &out, 10*time.Second
 	if err := cmd.Run(); err != nil {
@@ -59,18 +62,60 @@ func passes(t *testing.T, script string, checks int, env ...string) {
 	}
 }
 
-// environment is that of a script: the server's address, and tokens of another project and of who only reads.
+// orkestr is the environment of a script of Orkestr's SDK, and gateway of one of the MCP Gateway's: with tokens of another
+// project and of who only reads.
+func orkestr(s *servertest.Server) []string {
+	return append(environment(s), "ORKESTR_BASE_URL="+s.Address+"/orkestr", "ORKESTR_API_KEY="+s.Token)
+}
+
+func gateway(s *servertest.Server) []string {
+	return append(environment(s), "MCPGATEWAY_URL="+s.Address+"/gateway", "MCPGATEWAY_TOKEN="+s.Token)
+}
+
 func environment(s *servertest.Server) []string {
-	return append(s.Env, "ADDRESS="+s.Address, "OTHER="+s.Run("token", "create", "--name", "other", "--project", "other", "--scope", "admin"),
+	return append(slices.Clip(s.Env), "ADDRESS="+s.Address, "OTHER="+s.Run("token", "create", "--name", "other", "--project", "other", "--scope", "admin"),
 		"READER="+s.Run("token", "create", "--name", "reader", "--scope", "sandboxes:read"))
 }
 
 func TestGateway(t *testing.T) {
-	s := servertest.Start(t, program)
-	passes(t, "testdata/gateway.py", 130, append(environment(s), "MCPGATEWAY_URL="+s.Address+"/gateway", "MCPGATEWAY_TOKEN="+s.Token)...)
+	result := filepath.Join(t.TempDir(), "methods.json")
+	passes(t, gateway(servertest.Start(t, program)), 230, "testdata/gateway.py", result)
+	holds(t, rows(t, ofGateway, methods), result, 131)
 }
 
 func TestOrkestr(t *testing.T) {
-	s := servertest.Start(t, program)
-	passes(t, "testdata/orkestr_sdk.py", 130, append(environment(s), "ORKESTR_BASE_URL="+s.Address+"/orkestr", "ORKESTR_API_KEY="+s.Token)...)
+	result := filepath.Join(t.TempDir(), "methods.json")
+	passes(t, orkestr(servertest.Start(t, program)), 180, "testdata/orkestr_sdk.py", result)
+	holds(t, rows(t, ofOrkestr, methods), result, 90)
+}
+
+// curated is a server whose operator lists what networks reach that are restricted without a list, as readmes take for granted.
+func curated(t *testing.T) *servertest.Server {
+	t.Helper()
+	servertest.Need(t)
+	imagetest.Python(t)
+	s, file := servertest.New(t, program, imagetest.Dir(t)), filepath.Join(t.TempDir(), "sandpit.yaml")
+	if err := os.WriteFile(file, []byte("network: {curated: [pypi.org, files.pythonhosted.org, registry.npmjs.org]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Env = append(s.Env, "SANDPIT_CONFIG="+file)
+	s.Start()
+	return s
+}
+
+func TestTheExamplesOfTheReadmesRunAsTheyAreWritten(t *testing.T) {
+	for _, c := range []struct {
+		sdk, pkg      string
+		env           func(*servertest.Server) []string
+		checks, least int
+	}{
+		{ofOrkestr, "orkestr", orkestr, 15, 18},
+		{ofGateway, "mcpgateway-sdk", gateway, 5, 16},
+	} {
+		t.Run(c.pkg, func(t *testing.T) {
+			result := filepath.Join(t.TempDir(), "examples.json")
+			passes(t, c.env(curated(t)), c.checks, "testdata/examples.py", c.pkg, result)
+			holds(t, rows(t, c.sdk, examples), result, c.least)
+		})
+	}
 }

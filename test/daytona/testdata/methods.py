@@ -2,11 +2,9 @@
 # one what came of each: {"Class.method": ["ok", "DaytonaXError"]}, with nothing for a method that was not called.
 import asyncio
 import datetime
-import functools
 import importlib
 import inspect
 import io
-import json
 import pkgutil
 import sys
 
@@ -18,9 +16,9 @@ from daytona import (
 )
 
 import strict
+from watching import watch, write
 
 SIDE, RESULT = sys.argv[1], sys.argv[2]
-outcomes = {}
 
 
 def classes():
@@ -33,69 +31,8 @@ def classes():
                 yield cls_name.removeprefix("Async"), cls
 
 
-def note(key, error=None):
-    outcome = "ok" if error is None else type(error).__name__
-    if outcome not in outcomes[key]:
-        outcomes[key].append(outcome)
-
-
-def watched(key, do):
-    """Does what do does, and notes how it ends: also of what is awaited, and of what is iterated over."""
-    async def awaits(coroutine):
-        try:
-            got = await coroutine
-        except Exception as e:
-            note(key, e)
-            raise
-        note(key)
-        return got
-
-    def iterates(things):
-        try:
-            yield from things
-        except Exception as e:
-            note(key, e)
-            raise
-        note(key)
-
-    async def aiterates(things):
-        try:
-            async for thing in things:
-                yield thing
-        except Exception as e:
-            note(key, e)
-            raise
-        note(key)
-
-    @functools.wraps(do)
-    def does(*args, **kwargs):
-        try:
-            got = do(*args, **kwargs)
-        except Exception as e:
-            note(key, e)
-            raise
-        if inspect.iscoroutine(got):
-            return awaits(got)
-        if inspect.isasyncgen(got):
-            return aiterates(got)
-        if inspect.isgenerator(got):
-            return iterates(got)
-        note(key)
-        return got
-    return does
-
-
 for cls_name, cls in classes():
-    for base in cls.__mro__:
-        for name, value in list(vars(base).items()) if base.__module__.startswith("daytona.") else []:
-            if name.startswith(("_", "model_")) or f"{cls_name}.{name}" in outcomes:
-                continue
-            kind = type(value) if isinstance(value, (classmethod, staticmethod)) else None
-            do = value.__func__ if kind else value
-            if inspect.isfunction(do):
-                key = f"{cls_name}.{name}"
-                outcomes[key] = []
-                setattr(base, name, kind(watched(key, do)) if kind else watched(key, do))
+    watch(cls_name, cls, "daytona")
 
 
 async def value(x):
@@ -343,8 +280,7 @@ async def main():
     await states(d, s)
     if SIDE == "async":
         await d.close()
-    with open(RESULT, "w", encoding="utf-8") as f:
-        json.dump(outcomes, f, indent=1)
+    write(RESULT)
     if SIDE == "sync" and (wrong := list(strict.wrong())):
         sys.exit("\n".join(wrong))
 

@@ -1,4 +1,5 @@
 # What Orkestr's SDK does, and what comes of it. Answers are compared with what /v1 says.
+import inspect
 import json
 import os
 import sys
@@ -8,7 +9,13 @@ from datetime import datetime, timedelta, timezone
 
 import orkestr as o
 from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook
+import watching
 from checks import check, end, raises
+
+for module in o.sandbox, o.agents, o._client:
+    for name, cls in inspect.getmembers(module, inspect.isclass):
+        if cls.__module__ == module.__name__:
+            watching.watch(name, cls, "orkestr")
 
 
 def v1(path, method="GET"):
@@ -33,6 +40,7 @@ check("create", (s.status, s.template, s.network, s.cpu, s.memory_mb, s.region, 
 check("create: its end", timedelta(seconds=890) < s.expires_at - datetime.now(timezone.utc) <= timedelta(seconds=901), True)
 check("create: what /v1 says", (there["memory_mb"], there["metadata"], there["idle_timeout_seconds"]), (1024, {"user": "42"}, 0))
 check("get", Sandbox.get(s.id).id, s.id)
+check("refresh", (s.refresh().status, s.metadata), ("running", {"user": "42"}))
 t = Sandbox.create(template="python", on_timeout="pause", metadata={"user": "43", "a[b]": "c d"})
 check("create: pause at its end", (t.on_timeout, t.auto_resume, t.volume), ("pause", False, None))
 check("list: newest first", [x.id for x in Sandbox.list()], [t.id, s.id])
@@ -205,6 +213,8 @@ check("volume: a lifetime of days, from its creation", (h.max_lifetime_days, h.m
 check("volume: none again", (Volume.update(h.id, max_lifetime_days=None).expires_at, v1("/v1/volumes/" + h.id)["lifetime_seconds"]), (None, None))
 raises("volume: a lifetime of one that is none", o.SandboxNotFound, lambda: Volume.update("nowhere", max_lifetime_days=1))
 Volume.delete(h.id)
+check("volume: moved to where it is", Volume.move("small", "local").region, "local")
+raises("volume: moved elsewhere", o.APIError, lambda: Volume.move("small", "mars"), "region")
 Volume.delete("small")
 s.terminate()
 s.terminate()
@@ -226,7 +236,8 @@ raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="pyth
 raises("create: keys of previews", o.APIError, lambda: Sandbox.create(template="python", preview_auth=True), "preview_auth")
 raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
-raises("webhooks", o.APIError, lambda: Webhook.create("https://example.com"), "/v1/webhooks")
+for name, do in {"create": lambda: Webhook.create("https://example.com"), "list": Webhook.list, "enable": lambda: Webhook.enable("x"), "delete": lambda: Webhook.delete("x")}.items():
+    raises("webhooks: " + name, o.APIError, do, "/v1/webhooks")
 other, reader = client(os.environ["OTHER"]), client(os.environ["READER"])
 raises("another project: get", o.SandboxNotFound, lambda: Sandbox.get(t.id, client=other))
 check("another project: list", (Sandbox.list(client=other), Snapshot.list(client=other), Volume.list(client=other)), ([], [], []))
@@ -245,10 +256,20 @@ raises("nobody", o.AuthError, lambda: Sandbox.list(client=client("nobody's")))
 t.terminate()
 check("all are gone", Sandbox.list(), [])
 
-# The readme's example, as it is written but for the name.
-with Sandbox.create(template="python-3.12") as sbx:
-    sbx.files.write("/workspace/main.py", "print(2+2)")
-    result = sbx.exec("python /workspace/main.py")
-    print(result.stdout)
-check("the readme's example", result.stdout, "4\n")
+# There are no agents; of some of it the SDK says that there is no sandbox.
+OF_SANDBOXES = "create", "stream", "a run's stream", "credentials", "toolsets", "a toolset"
+agent, run = o.Agent({"id": "agt_x", "name": "x"}, client(os.environ["ORKESTR_API_KEY"])), o.AgentRun({"id": "run_x", "approval": {"request_id": "x"}}, client(os.environ["ORKESTR_API_KEY"]))
+for name, do in {
+    "get": lambda: o.Agent.get("x"), "list": o.Agent.list, "create": lambda: o.Agent.create("x", {}), "update": lambda: agent.update(name="y"), "invoke": lambda: agent.invoke("x"), "stream": lambda: list(agent.stream("x")),
+    "end_session": lambda: agent.end_session("x"), "versions": agent.versions, "version": agent.version, "publish": lambda: agent.publish({}), "set_alias": lambda: agent.set_alias("x", 1), "schedules": agent.schedules,
+    "add_schedule": lambda: agent.add_schedule("x", "y"), "update_schedule": lambda: agent.update_schedule("x", schedule="y"), "remove_schedule": lambda: agent.remove_schedule("x"), "webhooks": agent.webhooks,
+    "add_webhook": lambda: agent.add_webhook("x"), "rotate_webhook": lambda: agent.rotate_webhook("x"), "remove_webhook": lambda: agent.remove_webhook("x"), "usage": agent.usage, "memory": lambda: agent.memory("x"),
+    "clear_memory": lambda: agent.clear_memory("x"), "erase_end_user": lambda: agent.erase_end_user("x"),
+    "a run": lambda: o.AgentRun.get("x"), "a run's stream": lambda: list(run.stream()), "approve": run.approve, "deny": run.deny, "credentials": o.ModelCredential.list, "toolsets": o.Toolset.list,
+    "a toolset": lambda: o.Toolset.create("x", "mcp", "https://example.com"), "toolset: update": lambda: o.Toolset.update("x", name="y"), "toolset: catalog": o.Toolset.catalog, "toolset: connect": lambda: o.Toolset.connect("x"),
+    "toolset: connections": lambda: o.Toolset.connections("x"), "toolset: disconnect_end_user": lambda: o.Toolset.disconnect_end_user("x", "y"), "toolset: disconnect": lambda: o.Toolset.disconnect("x"), "toolset: refresh": lambda: o.Toolset.refresh("x"),
+}.items():
+    raises("agents: " + name, o.SandboxNotFound if name in OF_SANDBOXES or name.startswith("toolset") else o.AgentNotFound, do, "docs/orkestr.md")
+o.get_default_client().close()
+watching.write(sys.argv[1])
 end()
