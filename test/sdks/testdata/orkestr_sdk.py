@@ -1,14 +1,17 @@
 # What Orkestr's SDK does, and what comes of it. Answers are compared with what /v1 says.
+import http.server
 import inspect
 import json
 import os
+import queue
 import sys
+import threading
 import time
 import urllib.request
 from datetime import datetime, timedelta, timezone
 
 import orkestr as o
-from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook
+from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook, verify_webhook_signature
 import watching
 from checks import check, end, raises
 
@@ -18,8 +21,8 @@ for module in o.sandbox, o.agents, o._client:
             watching.watch(name, cls, "orkestr")
 
 
-def v1(path, method="GET"):
-    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, headers={"Authorization": "Bearer " + os.environ["ORKESTR_API_KEY"]})
+def v1(path, method="GET", body=None):
+    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, headers={"Authorization": "Bearer " + os.environ["ORKESTR_API_KEY"], "Content-Type": "application/json"}, data=None if body is None else json.dumps(body).encode())
     with urllib.request.urlopen(r) as resp:
         return json.loads(resp.read() or "null")
 
@@ -236,8 +239,89 @@ raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="pyth
 raises("create: keys of previews", o.APIError, lambda: Sandbox.create(template="python", preview_auth=True), "preview_auth")
 raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
-for name, do in {"create": lambda: Webhook.create("https://example.com"), "list": Webhook.list, "enable": lambda: Webhook.enable("x"), "delete": lambda: Webhook.delete("x")}.items():
-    raises("webhooks: " + name, o.APIError, do, "/v1/webhooks")
+
+# Webhooks, at a receiver of our own, which verifies each by the SDK's function.
+came, keys = queue.Queue(), {}
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        came.put((self.path, self.headers, body))
+        self.send_response(500 if self.path == "/broken" else 204)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+threading.Thread(target=receiver.serve_forever, daemon=True).start()
+at = "http://127.0.0.1:%d" % receiver.server_port
+hook = Webhook.create(at + "/all")
+check("webhook", (hook.secret[:6], hook.url, hook.event_types, hook.active, hook.consecutive_failures, hook.last_delivery_at, hook.last_error), ("whsec_", at + "/all", None, True, 0, None, None))
+some = Webhook.create(at + "/some", event_types=["sandbox.terminated"])
+other_form = v1("/v1/webhooks", "POST", {"url": at + "/own"})
+check("webhooks: the list, without secrets", [(w.id, w.event_types, w.secret) for w in Webhook.list()], [(hook.id, None, None), (some.id, ["sandbox.terminated"], None)])
+raises("webhooks: a secret asked for twice", o.APIError, lambda: o.get_default_client().get("/v1/sandboxes/webhooks/" + hook.id + "/secret"), "not told again")
+check("webhooks: one, without its secret", "secret" in o.get_default_client().get("/v1/sandboxes/webhooks/" + hook.id), False)
+check("webhooks: what /v1 says", [(w["id"], w["format"], "secret" in w) for w in v1("/v1/webhooks")["items"]], [(hook.id, "orkestr", False), (some.id, "orkestr", False), (other_form["id"], "sandpit", False)])
+v1("/v1/webhooks/" + other_form["id"], "DELETE")
+x = Sandbox.create(template="python", metadata={"user": "7"})
+x.pause()
+Sandbox.resume(x.id)
+v1("/v1/sandboxes/" + x.id + "/stop", "POST")
+Sandbox.resume(x.id)
+x.terminate()
+told = [came.get(timeout=60) for _ in range(7)]
+of_all = [(h, b, json.loads(b)) for path, h, b in told if path == "/all"]
+check("webhooks: the events, in order", [h["X-Orkestr-Event"] for h, _, _ in of_all], ["sandbox." + e for e in ("created", "paused", "resumed", "paused", "resumed", "terminated")])
+check("webhooks: their bodies", [(e["event_type"], e["data"]["id"], e["data"]["metadata"]) for _, _, e in of_all], [(h["X-Orkestr-Event"], x.id, {"user": "7"}) for h, _, _ in of_all])
+check("webhooks: only some", [(h["X-Orkestr-Event"], verify_webhook_signature(some.secret, b, h["X-Orkestr-Signature"])) for path, h, b in told if path == "/some"], [("sandbox.terminated", True)])
+check("webhooks: signed", [verify_webhook_signature(hook.secret, b, h["X-Orkestr-Signature"]) for h, b, _ in of_all], [True] * 6)
+h, b, _ = of_all[0]
+check("webhooks: not with another secret, body or signature", [verify_webhook_signature(*a) for a in ((some.secret, b, h["X-Orkestr-Signature"]), (hook.secret, b + b" ", h["X-Orkestr-Signature"]), (hook.secret, b, None))], [False] * 3)
+check("webhooks: each a delivery of its own", len({h["X-Orkestr-Delivery"] for h, _, _ in of_all}), 6)
+for _ in range(200):
+    if all(w.last_delivery_at for w in Webhook.list()):
+        break
+    time.sleep(0.05)
+check("webhooks: the last delivery", abs(Webhook.list()[0].last_delivery_at - datetime.now(timezone.utc)) < timedelta(minutes=2), True)
+v1("/v1/webhooks/" + hook.id, "PATCH", {"url": at + "/broken"})
+with Sandbox.create(template="python"):
+    check("webhooks: at one that fails", came.get(timeout=60)[0], "/broken")
+    for _ in range(200):
+        if Webhook.list()[0].consecutive_failures:
+            break
+        time.sleep(0.05)
+    w = Webhook.list()[0]
+    check("webhooks: a failure", (w.consecutive_failures, w.last_error, w.active), (1, "it answered 500", True))
+    v1("/v1/webhooks/" + hook.id, "PATCH", {"enabled": False})
+    check("webhooks: switched off", Webhook.list()[0].active, False)
+    w = Webhook.enable(hook.id)
+    check("webhooks: enabled", (w.active, w.consecutive_failures, w.last_error, w.secret), (True, 0, None, None))
+    check("webhooks: what was pending comes again", came.get(timeout=60)[0], "/broken")
+    Webhook.delete(hook.id)
+Webhook.delete(some.id)
+check("webhooks: none is left", (Webhook.list(), v1("/v1/webhooks")["items"]), ([], []))
+foreign, reading = client(os.environ["OTHER"]), client(os.environ["READER"])
+mine = Webhook.create("https://example.com/x", event_types=["volume.expired"])
+for name, do in {"enable": lambda c: Webhook.enable(mine.id, client=c), "delete": lambda c: Webhook.delete(mine.id, client=c), "its secret": lambda c: c.get("/v1/sandboxes/webhooks/" + mine.id + "/secret")}.items():
+    raises("webhooks of another project: " + name, o.SandboxNotFound, lambda: do(foreign))
+    raises("webhooks: who only reads: " + name, o.AuthError, lambda: do(reading))
+raises("webhooks: who only reads", o.AuthError, lambda: Webhook.create("https://example.com", client=reading))
+for name, url in {"no URL": "x", "a file": "file:///etc/passwd", "a private address": "https://10.0.0.1/x", "this server": "http://localhost/x", "without TLS": "http://example.com/x", "metadata of a cloud": "http://169.254.169.254/"}.items():
+    raises("webhooks: " + name, o.APIError, lambda: Webhook.create(url), "url")
+raises("webhooks: an event that is none", o.APIError, lambda: Webhook.create("https://example.com", event_types=["sandbox.started"]), "event_types")
+raises("webhooks: no events", o.APIError, lambda: Webhook.create("https://example.com", event_types=[]), "event_types")
+for w in range(19):
+    Webhook.create("https://example.com/%d" % w)
+raises("webhooks: a 21st", o.PlanLimitError, lambda: Webhook.create("https://example.com/more"))
+for w in Webhook.list():
+    Webhook.delete(w.id)
+raises("webhooks: deleted twice", o.SandboxNotFound, lambda: Webhook.delete(mine.id))
+receiver.shutdown()
+
 other, reader = client(os.environ["OTHER"]), client(os.environ["READER"])
 raises("another project: get", o.SandboxNotFound, lambda: Sandbox.get(t.id, client=other))
 check("another project: list", (Sandbox.list(client=other), Snapshot.list(client=other), Volume.list(client=other)), ([], [], []))
