@@ -49,6 +49,11 @@ check("create: pause at its end", (t.on_timeout, t.auto_resume, t.volume), ("pau
 check("list: newest first", [x.id for x in Sandbox.list()], [t.id, s.id])
 check("list: pages", [x.id for x in Sandbox.list(limit=1)], [t.id, s.id])
 check("list: one page", len(Sandbox.list(limit=1, max_results=1)), 1)
+following = o.get_default_client().get("/v1/sandboxes", params={"limit": 1})["next_cursor"]
+raises("list: a cursor of another project", o.APIError, lambda: client(os.environ["OTHER"]).get("/v1/sandboxes", params={"cursor": following}), "cursor", "begin again without a cursor")
+raises("list: a cursor that is none", o.APIError, lambda: o.get_default_client().get("/v1/sandboxes", params={"cursor": "none"}), "cursor", "begin again without a cursor")
+for n in 0, 201:
+    raises(f"list: pages of {n}", o.APIError, lambda: Sandbox.list(limit=n), "limit", "1 to 200")
 check("list by metadata", [[x.id for x in Sandbox.list(metadata=m)] for m in ({"user": "42"}, {"user": "43", "a[b]": "c d"}, {"user": "42", "none": "x"})], [[s.id], [t.id], []])
 check("list by status", [len(Sandbox.list(status=x)) for x in ("running", "paused", "terminated")], [2, 0, 0])
 
@@ -59,6 +64,9 @@ check("exec: a directory", s.exec("pwd", cwd="/tmp").stdout, "/tmp\n")
 raises("exec: out of time", o.ExecTimeout, lambda: s.exec("sleep 60", timeout_seconds=1))
 raises("exec: ended by a signal", o.ExecKilled, lambda: s.exec("kill -9 $$"), "SIGKILL")
 raises("exec: nothing", o.APIError, lambda: s.exec(""), "command")
+raises("exec: a limit of 0", o.APIError, lambda: s.exec("true", timeout_seconds=0), "timeout_seconds")
+r = s.exec("echo begin; head -c 17000000 /dev/zero | tr '\\0' a; echo end", timeout_seconds=60)
+check("exec: the first 16 MiB are told", (r.stdout[:7], r.stdout[-43:], len(r.stdout)), ("begin\na", "a\n[only the first 16777216 bytes are shown]", (16 << 20) + 42))
 raises("exec: a limit of a year", o.APIError, lambda: s.exec("true", timeout_seconds=365 * 86400), "timeout_seconds")
 chunks = list(s.exec_stream("echo out; echo err >&2; exit 4"))
 check("stream: both", ["".join(c.data for c in chunks if c.stream == k and not c.is_final) for k in ("stdout", "stderr")], ["out\n", "err\n"])
@@ -85,6 +93,11 @@ k.kill()
 check("background: killed", (k.status, k.exit_code), ("killed", None))
 k.kill()
 check("background: killed again", k.status, "killed")
+k = s.exec("head -c 3000000 /dev/zero | tr '\\0' b", background=True)
+check("background: much", k.wait(timeout=60, poll_seconds=0.05), 0)
+l = k.logs()
+check("background: a MiB of logs at a time", (len(l.content), l.size, l.truncated, len(k.logs(offset=1 << 20).content), k.logs(offset=2 << 20).truncated), (1 << 20, 3000000, True, 1 << 20, False))
+raises("background: followed for more than an hour", o.APIError, lambda: list(k.stream(timeout_seconds=3601)), "timeout_seconds")
 raises("background: none", o.SandboxNotFound, lambda: o.BackgroundCommand("aaaaaaaaaaaaaaaa", "", None, "", None, None, s).refresh())
 
 # Code.
@@ -134,6 +147,13 @@ raises("read: a directory", o.OrkestrError, lambda: f.read("d"))
 raises("read: none", o.SandboxNotFound, lambda: f.read("none"))
 raises("write: where it may not", o.AuthError, lambda: f.write("/etc/x", "x"))
 raises("write: a mode of years", o.APIError, lambda: f.write("x", "x", mode=10**6), "mode")
+raises("write: more than 16 MiB", o.APIError, lambda: f.write_bytes("x", bytes((16 << 20) + 1)), "presign_upload")
+s.exec("""cd /dev/shm && mkdir many && cd many && python3 -c 'import os
+for i in range(100001): os.mknod(str(i))'""")
+raises("list: 100,001 entries", o.APIError, lambda: f.list("/dev/shm/many"), "100000 entries", "list a directory below it")
+s.exec("cd /dev/shm/many && rm 100000")
+check("list: 100,000 entries", len(f.list("/dev/shm/many")), 100000)
+s.exec("rm -r /dev/shm/many")
 rows = f.write_batch({"one": "1", "two/three": b"\x00\xff", "/etc/no": "x"})
 check("batch", [(x.path, x.bytes_written, x.error) for x in rows], [("one", 1, None), ("two/three", 2, None), ("/etc/no", None, "denied")])
 raises("batch: 65 files", o.APIError, lambda: f.write_batch({str(i): "x" for i in range(65)}), "files")
@@ -150,6 +170,23 @@ for name, url, method in (("to read, for writing", down.url, "PUT"), ("to write,
         check("presigned: a link " + name, "taken", "refused")
     except urllib.error.HTTPError as x:
         check("presigned: a link " + name, x.code in (403, 404, 405), True)
+raises("presigned: a day", o.APIError, lambda: f.presign_upload("one", expires_in=3601), "expires_in")
+try:
+    urllib.request.urlopen(urllib.request.Request(up.url, method="PUT", headers={"Content-Length": str((5 << 30) + 1)}, data=iter([b"x"])))
+    check("presigned: more than 5 GiB", "taken", "refused")
+except urllib.error.HTTPError as x:
+    check("presigned: more than 5 GiB", x.code, 413)
+if os.environ.get("SANDPIT_SOAK"):
+    # After its time: the shortest there is.
+    short, code = f.presign_download("one", expires_in=60), 200
+    for _ in range(90):
+        try:
+            urllib.request.urlopen(short.url)
+        except urllib.error.HTTPError as x:
+            code, text = x.code, x.read().decode()
+            break
+        time.sleep(1)
+    check("presigned: after its time", (code, "expired at" in text), (401, True))
 raises("presigned: a second", o.APIError, lambda: f.presign_download("one", expires_in=1), "expires_in")
 raises("presigned: what is not there", o.SandboxNotFound, lambda: f.presign_download("none"))
 
@@ -233,6 +270,12 @@ check("create: leaves no volume where it fails", [v.name for v in Volume.list()]
 raises("create: a size that is none", o.APIError, lambda: Sandbox.create(template="python", size="huge"), "size")
 raises("create: elsewhere", o.APIError, lambda: Sandbox.create(template="python", region="mars"), "region")
 raises("create: 0 seconds", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=0), "timeout_seconds")
+with Sandbox.create(template="python", timeout_seconds=365 * 86400) as year:
+    check("create: a year", abs(year.expires_at - datetime.now(timezone.utc) - timedelta(days=365)) < timedelta(minutes=1), True)
+raises("create: more than 366 days", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=366 * 86400 + 1), "timeout_seconds")
+too_large = [x.size for x in Sandbox.limits().sizes if not x.allowed]
+for x in too_large:
+    raises("create: more than there may be", o.PlanLimitError, lambda: Sandbox.create(template="python", size=x), "size", "use a smaller one")
 raises("create: a network that is none", o.APIError, lambda: Sandbox.create(template="python", network="some"), "network")
 raises("create: a name that is none", o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=["a b"]), "allow_domains")
 raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="python", metadata={str(i): "x" for i in range(1000)}), "metadata")
@@ -339,6 +382,12 @@ for name, do in {"exec": lambda x: x.exec("true"), "batch": lambda x: x.files.wr
 raises("nobody", o.AuthError, lambda: Sandbox.list(client=client("nobody's")))
 t.terminate()
 check("all are gone", Sandbox.list(), [])
+
+# A network that is wider than the operator allows.
+v1("/v1/settings", "PATCH", {"max_network": "off"})
+for mode in "restricted", "open":
+    raises("create: wider than the operator allows: " + mode, o.NetworkPolicyError, lambda: Sandbox.create(template="python", network=mode, allow_domains=["example.com"]), "network", "ask the server's operator")
+check("create: nothing was made", Sandbox.list(), [])
 
 # There are no agents; of some of it the SDK says that there is no sandbox.
 OF_SANDBOXES = "create", "stream", "a run's stream", "credentials", "toolsets", "a toolset"
