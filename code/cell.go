@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/agent"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/window"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/internal/excerpt"
@@ -31,7 +32,7 @@ type cell struct {
 	stdin    []byte // of a shell's command
 	ids      Start  // without Restarted
 	event    *sandbox.Event
-	window   engine.Window // on the files that it changes
+	window   window.Window // on the files that it changes
 	begun    bool          // the kernel has read the code
 	out      Result
 	excerpts [2]excerpt.Writer // of its output

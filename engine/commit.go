@@ -5,10 +5,9 @@ package engine
 
 import (
 	"context"
-	"time"
 
 	"sandpit.dev/engine/core"
-	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/engine/volume"
@@ -124,7 +123,7 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 		if left, err = snapshot.Leave(tx, s); err != nil {
 			return err
 		}
-		if err := finishAll(tx, b.id, sandbox.CauseStopped, "its sandbox was deleted", ev.At); err != nil {
+		if err := rows.FinishAll(tx, b.id, sandbox.CauseStopped, "its sandbox was deleted", ev.At); err != nil {
 			return err
 		}
 		if err := tx.Sandboxes().Delete(b.id); err != nil && !fault.Is(err, fault.NotFound) {
@@ -155,21 +154,6 @@ func (e *Engine) erase(ctx context.Context, b *entry, ev *sandbox.Event) error {
 	}
 	if len(left) > 0 {
 		e.group.Spawn(func(ctx context.Context) { e.snapshots.DiscardAll(ctx, left, core.Actor{Name: ev.Actor, Via: ev.Via}) })
-	}
-	return nil
-}
-
-// finishAll completes every unfinished row of a sandbox with one cause.
-func finishAll(tx store.Tx, id sandbox.ID, cause sandbox.Cause, detail string, at time.Time) error {
-	rows, err := tx.Events().Unfinished(id)
-	if err != nil {
-		return err
-	}
-	for _, ev := range rows {
-		process.CutOff(ev, cause, detail, at)
-		if err := tx.Events().Finish(ev); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/window"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -63,15 +64,15 @@ func (e *Engine) Exec(ctx context.Context, c access.Caller, ref string, r ExecRe
 	r.TellLimit(&cmd)
 	var artifacts runtime.Window
 	if r.TellArtifacts {
-		artifacts = u.track(ctx, sandbox.Artifacts)
+		artifacts = u.changing(ctx).Track(ctx, sandbox.Artifacts)
 	}
 	f, err := u.launch(ctx, cmd, sandbox.EventExec, r.Mark, sink, r.Room)
 	if err != nil {
-		leftAlone(ctx, artifacts)
+		window.LeftAlone(ctx, artifacts)
 		e.core.Metrics.NotBegun(c.Project, err)
 		return ExecResult{}, err // launch has ended the use
 	}
-	f.window.artifacts = artifacts
+	f.window = f.window.WithArtifacts(artifacts)
 	if r.Started != nil {
 		r.Started(f.event.ProcessID)
 	}

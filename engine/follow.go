@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/pausing"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/window"
 	"sandpit.dev/fault"
 	"sandpit.dev/internal/budget"
 	"sandpit.dev/runtime"
@@ -29,7 +30,7 @@ type follower struct {
 	u       *Use
 	event   *sandbox.Event // the unfinished row
 	process *agent.Process // nil: attach first
-	window  Window         // on which files change
+	window  window.Window  // on which files change
 	limit   time.Time      // when to give up on an agent that does not end it; zero: never
 	slept   time.Duration  // that the sandbox was paused before limit was set; what comes on top puts it off
 	seen    int64          // of the last frame

@@ -13,6 +13,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/check"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/sandbox"
@@ -412,7 +413,7 @@ func (e *Engine) withdraw(ctx context.Context, b held, to sandbox.State, cause s
 		s.State, s.StopCause, s.StopDetail, s.UpdatedAt = to, cause, detail, e.now()
 	}, func(tx store.Tx) (err error) {
 		if l != nil && by.By != "" {
-			_, err = signalAll(tx, b.id, "", by)
+			_, err = rows.SignalAll(tx, b.id, "", by)
 		}
 		return err
 	})

@@ -4,10 +4,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
@@ -53,89 +56,42 @@ func (e *Engine) closeRows(ctx context.Context, b held, l *session) error {
 		return ctx.Err()
 	}
 	return e.core.Store.Update(ctx, func(tx store.Tx) error {
-		rows, err := tx.Events().Unfinished(b.id)
-		for _, ev := range rows {
-			if ev.Type != sandbox.EventExec && ev.Type != sandbox.EventTerminal {
-				continue
-			}
+		all, err := tx.Events().Unfinished(b.id)
+		all = slices.DeleteFunc(all, func(ev *sandbox.Event) bool { return ev.Type != sandbox.EventExec && ev.Type != sandbox.EventTerminal })
+		for _, ev := range all {
 			process.Close(ev, l.ended(ev.ProcessID, process.Unseen(ev, e.now())).Result)
-			if err := tx.Events().Finish(ev); err != nil {
-				return err
-			}
 		}
-		return err
+		return cmp.Or(err, rows.Finish(tx, all))
 	})
 }
 
 // closeOrphans completes the rows of commands of an earlier server whose sandbox is down.
-func (e *Engine) closeOrphans(ctx context.Context, b held, rows []*sandbox.Event) error {
+func (e *Engine) closeOrphans(ctx context.Context, b held, all []*sandbox.Event) error {
 	s := b.record.Load()
 	cause, detail := cutOffCause(s)
 	inst, err := e.open(ctx, s)
 	if err != nil {
 		inst = nil // its disk is gone, and what its processes wrote with it
 	}
-	for _, ev := range rows {
+	for _, ev := range all {
 		if ev.Type == sandbox.EventExec || ev.Type == sandbox.EventTerminal {
 			process.Close(ev, process.Ended(inst, ev.ProcessID, process.Unseen(ev, e.now()), cause, detail).Result)
 		} else {
 			process.CutOff(ev, cause, detail, e.now())
 		}
 	}
-	return e.core.Store.Update(ctx, func(tx store.Tx) error {
-		for _, ev := range rows {
-			if err := tx.Events().Finish(ev); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return e.core.Store.Update(ctx, func(tx store.Tx) error { return rows.Finish(tx, all) })
 }
 
 // tellEnds corrects what an agent says of processes that ended with an earlier life of
 // its sandbox: it knows at most that it was taken down, and their events know the rest.
 func (u *Use) tellEnds(ctx context.Context, recs []sandbox.Process) error {
-	cut := make(map[string]*sandbox.Process)
-	for i := range recs {
-		if r := recs[i].Result; r != nil && (r.Cause == sandbox.CauseStopped || r.Cause == sandbox.CauseHost) {
-			cut[recs[i].ID] = &recs[i]
-		}
-	}
+	cut := rows.CutOff(recs)
 	if len(cut) == 0 {
 		return nil
 	}
 	if err := u.e.outcomes.Wait(ctx, u.b); err != nil {
 		return err
 	}
-	q := store.EventQuery{Sandbox: u.b.id, Types: []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}, Limit: store.MaxPage}
-	if len(cut) == 1 {
-		for id := range cut {
-			q.ProcessID = id
-		}
-	}
-	var rows []*sandbox.Event
-	err := u.e.core.Store.View(ctx, func(tx store.Tx) (err error) {
-		rows, _, err = tx.Events().List(q)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, ev := range rows {
-		rec := cut[ev.ProcessID]
-		if rec == nil || !ev.Done {
-			continue
-		}
-		res := *rec.Result
-		switch {
-		case res.StdoutCut == sandbox.CutAgent || res.ExitCode == -1: // the agent's guess
-			told := process.Record(ev).Result
-			told.StdoutCut, told.StderrCut, told.StdoutLost, told.StderrLost = res.StdoutCut, res.StderrCut, res.StdoutLost, res.StderrLost
-			res = *told
-		case ev.Cause != sandbox.CauseNone:
-			res.Cause, res.CauseDetail = ev.Cause, ev.Detail
-		}
-		rec.Result = &res
-	}
-	return nil
+	return u.e.core.Store.View(ctx, func(tx store.Tx) error { return rows.Correct(tx, u.b.id, cut) })
 }

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/agent"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -25,14 +26,14 @@ func (e *Engine) processID(ctx context.Context, c access.Caller, ref, of string)
 		return p.ID, err
 	case p.Name != "":
 		// No process begins with a name that another has: the one that runs is the newest.
-		rows, err := e.commandRows(ctx, c, ref, store.EventQuery{Name: p.Name, Named: true, Limit: 1})
+		named, err := e.commandRows(ctx, c, ref, store.EventQuery{Name: p.Name, Named: true, Limit: 1})
 		if err != nil {
 			return "", err
 		}
-		if len(rows) == 0 {
+		if len(named) == 0 {
 			return "", fault.New(fault.NotFound, "there is no process named %q in this sandbox", p.Name).WithRemedy("list its processes")
 		}
-		return rows[0].ProcessID, nil
+		return named[0].ProcessID, nil
 	}
 	u, err := e.glance(ctx, c, ref)
 	if err != nil {
@@ -65,41 +66,12 @@ func (u *Use) mark(ctx context.Context, recs []sandbox.Process) error {
 	if len(recs) == 0 {
 		return nil
 	}
-	q := store.EventQuery{Sandbox: u.b.id, Named: true, Limit: store.MaxPage}
-	if len(recs) == 1 {
-		q.ProcessID, q.Limit = recs[0].ID, 1
-	}
-	at, oldest := make(map[string]*sandbox.Process, len(recs)), recs[0].StartedAt
 	for i := range recs {
-		at[recs[i].ID] = &recs[i]
 		if recs[i].Result != nil {
 			u.l.signals.Tell(recs[i].ID, recs[i].Result)
 		}
-		if recs[i].StartedAt.Before(oldest) {
-			oldest = recs[i].StartedAt
-		}
 	}
-	oldest = oldest.Add(-time.Hour) // the clocks of agent and server need not agree
-	return u.e.core.Store.View(ctx, func(tx store.Tx) error {
-		for {
-			rows, next, err := tx.Events().List(q)
-			if err != nil {
-				return err
-			}
-			for _, ev := range rows {
-				if rec := at[ev.ProcessID]; rec != nil {
-					rec.Name, rec.Labels = ev.Name, ev.Labels
-					if rec.Result != nil {
-						process.Complete(rec.Result, ev.Signaled)
-					}
-				}
-			}
-			if next == "" || q.Limit == 1 || rows[len(rows)-1].At.Before(oldest) {
-				return nil
-			}
-			q.Cursor = next
-		}
-	})
+	return u.e.core.Store.View(ctx, func(tx store.Tx) error { return rows.Mark(tx, u.b.id, recs) })
 }
 
 // nameWait is how long a start waits for the outcome of a process to be committed that had its name.
@@ -118,11 +90,8 @@ func (u *Use) intendAs(ctx context.Context, cmd agent.Command, kind sandbox.Even
 			return nil, err
 		}
 		holder := ""
-		err = u.e.core.Store.View(ctx, func(tx store.Tx) error {
-			rows, _, err := tx.Events().List(store.EventQuery{Sandbox: u.b.id, Name: mark.Name, Named: true, Limit: 1})
-			if len(rows) > 0 && !rows[0].Done {
-				holder = rows[0].ProcessID
-			}
+		err = u.e.core.Store.View(ctx, func(tx store.Tx) (err error) {
+			holder, err = rows.Holder(tx, u.b.id, mark.Name)
 			return err
 		})
 		if err != nil {

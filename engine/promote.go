@@ -12,6 +12,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/engine/secrets"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/engine/volume"
@@ -264,7 +265,7 @@ func (x *promotion) swap(ctx context.Context, kept sandbox.ID, more func(store.T
 		if err := more(tx); err != nil {
 			return err
 		}
-		if _, err := signalAll(tx, p.ID, "", killedBy(x.who)); err != nil {
+		if _, err := rows.SignalAll(tx, p.ID, "", killedBy(x.who)); err != nil {
 			return err
 		}
 		if err := tx.PreviewLinks().Move(p.ID, f.ID); err != nil {

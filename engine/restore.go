@@ -11,6 +11,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/engine/archived"
 	"sandpit.dev/engine/core"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/engine/snapshot"
 	"sandpit.dev/fault"
 	"sandpit.dev/image"
@@ -111,7 +112,7 @@ func (x *exchange) do(ctx context.Context) error {
 		}
 		s.StopMeter(at)
 	}, func(tx store.Tx) error {
-		_, err := signalAll(tx, b.id, "", killedBy(x.who))
+		_, err := rows.SignalAll(tx, b.id, "", killedBy(x.who))
 		return err
 	})
 	if err != nil {

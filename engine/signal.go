@@ -10,6 +10,7 @@ import (
 
 	"sandpit.dev/engine/core"
 	"sandpit.dev/engine/process"
+	"sandpit.dev/engine/rows"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -66,7 +67,7 @@ func (e *Engine) ending(ctx context.Context, b *entry, l *session, who core.Acto
 	s := killedBy(who)
 	var ids []string
 	err := e.core.Store.Update(ctx, func(tx store.Tx) (err error) {
-		ids, err = signalAll(tx, b.id, contextID, s)
+		ids, err = rows.SignalAll(tx, b.id, contextID, s)
 		return err
 	})
 	if err != nil {
@@ -76,25 +77,6 @@ func (e *Engine) ending(ctx context.Context, b *entry, l *session, who core.Acto
 	for _, id := range ids {
 		l.signals.Sent(id, s)
 	}
-}
-
-// signalAll notes in the rows of a sandbox's commands that run, or of those of a context, by whom they are sent a
-// signal. It returns their ids.
-func signalAll(tx store.Tx, id sandbox.ID, contextID string, s sandbox.Signaled) (ids []string, err error) {
-	rows, err := tx.Events().Unfinished(id)
-	if err != nil {
-		return nil, err
-	}
-	for _, ev := range rows {
-		if contextID != "" && ev.ContextID != contextID {
-			continue
-		}
-		if _, _, err := tx.Events().Signal(id, ev.ProcessID, s); err != nil {
-			return nil, err
-		}
-		ids = append(ids, ev.ProcessID)
-	}
-	return ids, nil
 }
 
 func killedBy(who core.Actor) sandbox.Signaled {
