@@ -116,6 +116,14 @@ func doCrash(dir, point string) error {
 		_, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box"})
 		return err
 	}
+	if verb == "later" { // of a create whose image is made first
+		at = "create." + strings.TrimPrefix(point, "later.")
+		armed.Store(true)
+		if _, _, err := e.Create(ctx, alice, engine.CreateRequest{Key: "box", Later: madeAtOnce}); err != nil {
+			return err
+		}
+		select {} // it is answered before it is made
+	}
 	if verb != "create" {
 		r := engine.CreateRequest{Key: "box"}
 		if verb == "restart" {

@@ -51,6 +51,9 @@ type CreateRequest struct {
 	Mounts       []volume.Mount
 	Secrets      map[string]secrets.Request // of the sandbox itself, by their names
 	Template     *sandbox.Template          // what filled the request in, or is to: see engine/templates
+	// Later has the image of the request made, and says which it is: Create answers before, with a sandbox that is Creating. It ends
+	// with ctx: where the sandbox is deleted. What it returns is why the sandbox has Failed. Nil: Image is made by the engine.
+	Later func(ctx context.Context, r *CreateRequest) error
 
 	account       sandbox.Account  // what Account comes to
 	had           sandbox.Account  // that of the disk that it begins with
@@ -117,7 +120,10 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 			return s, false, err
 		}
 	}
-	img, err := e.imageOf(ctx, c, entry, &r, disks)
+	var img image.Image
+	if r.Later == nil {
+		img, err = e.imageOf(ctx, c, entry, &r, disks)
+	}
 	if err == nil {
 		err = e.core.MayMake(ctx, r.Runtime, r.diskMB) // a pool's sandbox has a disk that nothing can be written to
 	}
@@ -130,13 +136,8 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 	if err == nil {
 		disks.mounts, err = e.volumes.Mounts(ctx, c.Project, r.Runtime, r.Mounts)
 	}
-	if err == nil {
-		rules := e.settings.Load().Network
-		resolve := rules.Resolve
-		if r.unasked {
-			resolve = rules.ResolveDefault
-		}
-		*r.Network, err = resolve(*r.Network, imageOf(func() (image.Image, error) { return img, nil }))
+	if err == nil && r.Later == nil {
+		err = e.resolveNetwork(&r, img)
 	}
 	if err != nil {
 		give()
@@ -149,12 +150,28 @@ func (e *Engine) Create(ctx context.Context, c access.Caller, r CreateRequest) (
 		give()
 		return nil, false, err
 	}
+	if r.Later != nil {
+		defer give()
+		s, err = e.createLater(ctx, c, r, disks)
+		return s, err == nil, err
+	}
 	s, err = e.create(ctx, c, r, img, disks, give)
 	if err != nil {
 		return nil, false, err
 	}
 	e.core.Metrics.Created(c.Project, time.Since(began))
 	return s, true, nil
+}
+
+// resolveNetwork makes the policy of a request that of its image: presets may stand for what that says.
+func (e *Engine) resolveNetwork(r *CreateRequest, img image.Image) (err error) {
+	rules := e.settings.Load().Network
+	resolve := rules.Resolve
+	if r.unasked {
+		resolve = rules.ResolveDefault
+	}
+	*r.Network, err = resolve(*r.Network, imageOf(func() (image.Image, error) { return img, nil }))
+	return err
 }
 
 func (e *Engine) awaitKey(ctx context.Context, n name) (give func(), err error) {
@@ -269,27 +286,7 @@ func (e *Engine) reuse(ctx context.Context, c access.Caller, r CreateRequest, en
 // create makes the sandbox for a request that is checked and filled. It calls
 // release when nothing more is to be expected of it.
 func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, img image.Image, d *disks, give func()) (*sandbox.Sandbox, error) {
-	at := e.now()
-	s := &sandbox.Sandbox{
-		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
-		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
-		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Account: r.account, Template: r.Template.Kept(), Previews: r.Previews,
-		Clocks: sandbox.Clocks{
-			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
-			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,
-		},
-		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
-	}
-	if r.TTL > 0 {
-		s.ExpiresAt = at.Add(r.TTL)
-	}
-	update.Set(&s.OnIdle, r.OnIdle)
-	update.Set(&s.OnExpiry, r.OnExpiry)
-	update.Set(&s.AutoDelete, r.AutoDelete)
-	update.Set(&s.AutoStart, r.AutoStart)
-	update.Set(&s.AutoResume, r.AutoResume)
-	update.Set(&s.Checkpoints, r.Checkpoints)
-	update.Set(&s.Sudo, r.Sudo)
+	s := e.newRecord(c, &r, img, d)
 	var made *sandbox.Sandbox
 	defer e.pools.Begin()()
 	account := e.accountAhead(s, newSpec(s, img, nil), r.had)
@@ -320,6 +317,32 @@ func (e *Engine) create(ctx context.Context, c access.Caller, r CreateRequest, i
 	return made, nil
 }
 
+// newRecord returns the record of a request that is checked and filled.
+func (e *Engine) newRecord(c access.Caller, r *CreateRequest, img image.Image, d *disks) *sandbox.Sandbox {
+	at := e.now()
+	s := &sandbox.Sandbox{
+		ID: sandbox.NewID(), Project: c.Project, Key: r.Key,
+		Image: img.Name, ImageDigest: img.Digest, AskedImage: r.Image, Runtime: r.Runtime,
+		Limits: r.Limits, Env: maps.Clone(r.Env), Metadata: maps.Clone(r.Metadata), Mounts: d.mounts, Parent: d.from(), Network: *r.Network, Account: r.account, Template: r.Template.Kept(), Previews: r.Previews,
+		Clocks: sandbox.Clocks{
+			IdleTimeout: *r.IdleTimeout, OnIdle: sandbox.IdleStop, OnExpiry: sandbox.ExpiryDelete, Retention: *r.Retention, ArchiveAfter: r.ArchiveAfter, TTL: r.SlidingTTL,
+			AutoStart: true, Checkpoints: sandbox.CheckpointsOff, RetentionDefault: r.kept,
+		},
+		State: sandbox.Creating, CreatedAt: at, UpdatedAt: at, LastActivity: at,
+	}
+	if r.TTL > 0 {
+		s.ExpiresAt = at.Add(r.TTL)
+	}
+	update.Set(&s.OnIdle, r.OnIdle)
+	update.Set(&s.OnExpiry, r.OnExpiry)
+	update.Set(&s.AutoDelete, r.AutoDelete)
+	update.Set(&s.AutoStart, r.AutoStart)
+	update.Set(&s.AutoResume, r.AutoResume)
+	update.Set(&s.Checkpoints, r.Checkpoints)
+	update.Set(&s.Sudo, r.Sudo)
+	return s
+}
+
 // runCreate is the four steps of a create.
 func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, own []secrets.Secret, account *runtime.Account, had sandbox.Account, who core.Actor) error {
 	ev := who.Event(sandbox.EventCreated, s, s.CreatedAt)
@@ -332,6 +355,11 @@ func (e *Engine) runCreate(ctx context.Context, b held, s *sandbox.Sandbox, img 
 		return err
 	}
 	e.core.Checkpoint("create.intent")
+	return e.createInstance(ctx, b, s, img, account, had, who)
+}
+
+// createInstance is the rest of a create whose intent is committed.
+func (e *Engine) createInstance(ctx context.Context, b held, s *sandbox.Sandbox, img image.Image, account *runtime.Account, had sandbox.Account, who core.Actor) error {
 	if _, err := e.images.FindDigest(img.Name, img.Digest); err != nil { // whoever deletes it may not have seen the record
 		return e.abortCreate(ctx, b, nil, who, fault.Wrap(fault.Conflict, err, "the image %s was deleted while the sandbox was made", img.Name).WithRemedy("ask again"))
 	}
@@ -375,6 +403,13 @@ func (e *Engine) abortCreate(ctx context.Context, b held, inst runtime.Instance,
 			e.later(b.entry)
 			return err
 		}
+	}
+	if b.answered { // whoever asked for it looks what became of it
+		if dbErr := e.fail(ctx, b, &missing{core.Reason(err), err}); dbErr != nil {
+			e.core.Log.Error("it cannot be recorded that a create failed; it is tried again", "sandbox", b.id, "error", dbErr)
+			e.later(b.entry)
+		}
+		return err
 	}
 	ev := who.Event(sandbox.EventFailed, s, e.now())
 	ev.OK, ev.Detail = false, "create: "+core.Reason(err)

@@ -30,6 +30,12 @@ func (d *disks) from() sandbox.ID {
 // disks finds the snapshot that a create asks for, if it does, and holds it. It
 // fills in what the request leaves to it, and gives the image's entry.
 func (e *Engine) disks(ctx context.Context, project string, r *CreateRequest) (*disks, image.Entry, error) {
+	if r.Later != nil {
+		if r.From != "" {
+			return nil, image.Entry{}, fault.New(fault.Internal, "a create of the snapshot %s whose image is made first", sandbox.Clip(r.From, 80))
+		}
+		return &disks{release: func() {}}, image.Entry{}, nil
+	}
 	if r.From == "" {
 		entry, err := e.images.Resolve(r.Image)
 		return &disks{release: func() {}}, entry, err

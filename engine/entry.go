@@ -44,6 +44,10 @@ type entry struct {
 	ending  atomic.Int32                       // verbs that are about to take it down, see takeAway
 	hearing atomic.Pointer[context.CancelFunc] // of who waits for the first word of its agent
 
+	making   atomic.Pointer[context.CancelCauseFunc] // ends the making of its image, see createLater; nil: none is made
+	answered bool                                    // its create was answered before it was made; guarded by the turn
+	deleted  bool                                    // the making ended since it is deleted; guarded by the turn
+
 	attached any // what the extension keeps with it; guarded by mu
 
 	secrets secrets.Entry // those that are open

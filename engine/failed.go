@@ -29,6 +29,9 @@ func diskGone(err error) *missing { return &missing{"its disk is gone from this 
 // parts finds what a sandbox is started from. The error is a *missing if a part is
 // gone for good, as far as can be told.
 func (e *Engine) parts(ctx context.Context, s *sandbox.Sandbox) (runtime.Instance, image.Image, error) {
+	if s.ImageDigest == "" {
+		return nil, image.Image{}, &missing{"its image was not made", nil}
+	}
 	img, err := e.images.FindDigest(s.Image, s.ImageDigest)
 	if fault.Is(err, fault.NotFound) {
 		return nil, img, &missing{"its image " + s.Image + " (" + s.ImageDigest + ") is gone from this host", err}

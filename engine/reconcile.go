@@ -52,6 +52,9 @@ func (e *Engine) reconcileState(ctx context.Context, b held, why string) error {
 	}
 	switch s.State {
 	case sandbox.Creating:
+		if s.ImageDigest == "" {
+			return e.unmade(ctx, b)
+		}
 		return e.undoCreate(ctx, b, why)
 	case sandbox.Starting:
 		return e.undoStart(ctx, b, why)

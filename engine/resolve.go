@@ -149,6 +149,9 @@ func (e *Engine) findKeyOnce(ctx context.Context, project, key string) (b *entry
 
 // take takes the turn of an entry, and finishes what an earlier verb had to leave.
 func (e *Engine) take(ctx context.Context, of *entry) (held, error) {
+	if err := of.whileMade(); err != nil {
+		return held{}, err
+	}
 	b, err := of.take(ctx)
 	if err != nil {
 		return held{}, err
@@ -184,6 +187,9 @@ func (e *Engine) takeToWork(ctx context.Context, of *entry) (held, error) {
 // takeToStop is take for a verb that ends the sandbox's commands, whether or not its agent
 // tells what became of them.
 func (e *Engine) takeToStop(ctx context.Context, of *entry) (held, error) {
+	if err := of.whileMade(); err != nil {
+		return held{}, err
+	}
 	b, err := e.takeAway(ctx, of)
 	if err != nil {
 		return held{}, err
@@ -204,6 +210,9 @@ func (e *Engine) takeToStop(ctx context.Context, of *entry) (held, error) {
 // takeToDelete is take for a verb that needs no reconciled sandbox: what cannot be
 // finished, for want of room perhaps, can be deleted all the same.
 func (e *Engine) takeToDelete(ctx context.Context, of *entry) (held, error) {
+	if stop := of.making.Load(); stop != nil {
+		(*stop)(errDeleted)
+	}
 	b, err := e.takeAway(ctx, of)
 	if err != nil {
 		return held{}, err

@@ -11,7 +11,9 @@ import "slices"
 type State string
 
 const (
-	Creating  State = "creating" // intent; a crash undoes it: nothing of the sandbox remains
+	// Creating is an intent; a crash undoes it, and nothing of the sandbox remains. While its image is made the record has no digest,
+	// and where that fails, also by a crash, it is Failed: its caller was answered.
+	Creating  State = "creating"
 	Running   State = "running"
 	Pausing   State = "pausing"   // intent; a crash undoes it: back to running
 	Paused    State = "paused"    // its processes are frozen and keep their memory; its meter stands
@@ -33,7 +35,7 @@ const (
 // the arrows out of a state that is up, Stopped is that its processes went away
 // by themselves.
 var transitions = map[State][]State{
-	Creating:    {Running, Deleting, Deleted},
+	Creating:    {Running, Failed, Deleting, Deleted},
 	Running:     {Pausing, Stopping, Stopped, Restoring, Failed, Deleting},
 	Pausing:     {Paused, Running, Stopped, Failed, Deleting},
 	Paused:      {Resuming, Stopping, Stopped, Restoring, Failed, Deleting},

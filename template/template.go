@@ -84,11 +84,14 @@ type Spec struct {
 	Of          sandbox.ID             `json:"of,omitempty"`         // the sandbox of which Disk was taken for it, so that it is deleted with it
 	Dockerfile  string                 `json:"dockerfile,omitempty"` // makes its image
 	Contexts    []string               `json:"contexts,omitempty"`   // the archives of files that the Dockerfile copies, by their hashes
-	Origin      string                 `json:"origin,omitempty"`     // "configuration": of the operator's file
+	Origin      string                 `json:"origin,omitempty"`     // Configuration, Sandbox, or "": a caller made it
 }
 
-// Configuration is the Origin of what the server's configuration says.
-const Configuration = "configuration"
+// Values of Origin.
+const (
+	Configuration = "configuration" // the server's configuration says it
+	Sandbox       = "sandbox"       // it was made for a sandbox, and goes when nothing asks for the same for a day
+)
 
 // Volume is a volume to mount.
 type Volume struct {

@@ -117,10 +117,12 @@ func sandboxOp[In any](a *API, id, pattern string, serve func(context.Context, *
 // operations are those of the control plane. Statuses are those of the clients' published description.
 func (a *API) operations() []httpapi.Operation {
 	return []httpapi.Operation{
-		sandboxOp(a, "createSandbox", "POST /sandbox", a.createSandbox),
+		httpapi.Bounded("createSandbox", "POST /sandbox", "", http.StatusOK, a.createSandbox),
 		httpapi.Op("listSandboxes", "GET /sandbox", "", http.StatusOK, a.listSandboxes),
 		httpapi.Op("listSandboxesPaginated", "GET /sandbox/paginated", "", http.StatusOK, a.numberedSandboxes),
 		sandboxOp(a, "getSandbox", "GET /sandbox/{id}", a.getSandbox),
+		httpapi.Op("getBuildLogsUrl", "GET /sandbox/{id}/build-logs-url", "", http.StatusOK, a.sandboxBuildLogsURL),
+		httpapi.Raw("getBuildLogs", "GET /sandbox/{id}/build-logs", "", http.StatusOK, a.sandboxBuildLogs).ReadsContent(),
 		sandboxOp(a, "deleteSandbox", "DELETE /sandbox/{id}", a.deleteSandbox),
 		sandboxOp(a, "startSandbox", "POST /sandbox/{id}/start", a.startSandbox),
 		sandboxOp(a, "stopSandbox", "POST /sandbox/{id}/stop", a.stopSandbox),

@@ -14,8 +14,11 @@ import (
 	"sandpit.dev/api/daytonaterms"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/engine"
+	"sandpit.dev/engine/templates"
 	"sandpit.dev/fault"
-	"sandpit.dev/image/dockerfile"
+	"sandpit.dev/sandbox"
+	"sandpit.dev/template"
 )
 
 // Contexts keeps the files that clients send for builds; *contexts.Store is it.
@@ -26,7 +29,7 @@ type Contexts interface {
 }
 
 // maxDockerfile bounds a Dockerfile, in bytes.
-const maxDockerfile = 256 << 10
+const maxDockerfile = template.MaxDockerfile
 
 // Fields of a build.
 const (
@@ -46,24 +49,68 @@ func onlyImage(b *wire.BuildInfo) (string, error) {
 	return name, nil
 }
 
-// imageOf is the image that a sandbox is to begin with: a Dockerfile of one FROM is a name, and any other is built first.
-func (a *API) imageOf(ctx context.Context, c *httpapi.Call, b *wire.BuildInfo) (string, error) {
-	if image, err := onlyImage(b); err != nil || image != "" {
-		return image, err
+// provide completes a request by the image of a build: a Dockerfile of one FROM is an image's name, and any other is built. What is
+// not here is made after the create has answered. The caller calls abandon where the create fails.
+func (a *API) provide(ctx context.Context, c *httpapi.Call, b *wire.BuildInfo, r *engine.CreateRequest) (abandon func(), err error) {
+	var of templates.Request
+	if of.Spec.Image, err = onlyImage(b); err != nil {
+		return nil, err
 	}
-	if a.Dockerfiles == nil {
-		return "", fault.New(fault.Unsupported, "%s: this server builds no Dockerfiles", dockerfileField).WithRemedy("begin with an image, and run the steps by execute")
+	if a.Templates == nil {
+		if of.Spec.Image == "" {
+			return nil, fault.New(fault.Unsupported, "%s: this server builds no Dockerfiles", dockerfileField).WithRemedy("begin with an image, and run the steps by execute")
+		}
+		r.Image = of.Spec.Image
+		return func() {}, nil
 	}
-	archive, err := a.context(c, b)
+	if of.Spec.Image == "" {
+		of.Spec.Dockerfile, of.Spec.Contexts = b.Dockerfile, unique(b.Contexts)
+		if of.Files, err = a.context(c, b); err != nil {
+			return nil, err
+		}
+		of.Made = func() { a.contexts.Remove(c.Caller.Project, of.Spec.Contexts) }
+	}
+	return a.Templates.Provide(ctx, c.Caller, r, of)
+}
+
+// buildLogsURL returns where the log of a template's build is.
+func buildLogsURL(c *httpapi.Call, path string) wire.Address {
+	return wire.Address{URL: guard.BaseURL(c.R) + Base + path + "/build-logs"}
+}
+
+// sandboxBuild returns the id of the template whose build makes the image of a sandbox, or made it.
+func (a *API) sandboxBuild(ctx context.Context, c *httpapi.Call, ref string) (s *sandbox.Sandbox, id string, err error) {
+	if s, err = a.Sandboxes.Get(ctx, c.Caller, ref); err != nil {
+		return nil, "", err
+	}
+	if s.Template == nil || s.Template.ID == "" || a.Templates == nil {
+		return nil, "", fault.New(fault.NotFound, "no image was built or pulled for the sandbox %s", s.Ref()).WithRemedy("the log of a snapshot is at /snapshots/{id}/build-logs-url")
+	}
+	return s, s.Template.ID, nil
+}
+
+func (a *API) sandboxBuildLogsURL(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Address, error) {
+	s, _, err := a.sandboxBuild(ctx, c, in.Ref)
 	if err != nil {
-		return "", err
+		return wire.Address{}, err
 	}
-	defer archive.Close()
-	made, err := a.Dockerfiles.BuildDockerfile(ctx, c.Caller, archive, dockerfile.Request{}, func(dockerfile.Event) {})
-	if err == nil {
-		a.contexts.Remove(c.Caller.Project, unique(b.Contexts))
+	return buildLogsURL(c, "/sandbox/"+string(s.ID)), nil
+}
+
+// sandboxBuildLogs is what the build of a sandbox's image writes, as text.
+func (a *API) sandboxBuildLogs(ctx context.Context, c *httpapi.Call, in *buildLogs) error {
+	_, id, err := a.sandboxBuild(ctx, c, in.Ref)
+	if err != nil {
+		return err
 	}
-	return made.Image.Digest, err
+	return a.answerLog(ctx, c, id, given(in.Follow))
+}
+
+// answerLog answers with the log of a template's build, as text.
+func (a *API) answerLog(ctx context.Context, c *httpapi.Call, ref string, follow bool) error {
+	return c.AnswerLog(ctx, func(ctx context.Context, w io.Writer, flush func() error) error {
+		return a.Templates.Log(ctx, c.Caller, ref, w, follow, flush)
+	})
 }
 
 // context returns the context of a build. Who may not build learns nothing of what was sent.

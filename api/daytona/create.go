@@ -31,8 +31,19 @@ type createSandbox struct {
 	Body wire.CreateSandbox
 }
 
-func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSandbox) (*sandbox.Sandbox, error) {
-	b := &in.Body
+func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSandbox) (wire.Sandbox, error) {
+	s, err := a.create(ctx, c, &in.Body)
+	if err != nil {
+		return wire.Sandbox{}, inWords(err)
+	}
+	out := a.whole(c, s)
+	if out.State == wire.StateBuilding {
+		out.State = wire.StatePending // of an answer to a create, by which clients read the log of the build
+	}
+	return out, nil
+}
+
+func (a *API) create(ctx context.Context, c *httpapi.Call, b *wire.CreateSandbox) (*sandbox.Sandbox, error) {
 	if err := a.lacking(b); err != nil {
 		return nil, err
 	}
@@ -44,15 +55,19 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	if err != nil {
 		return nil, err
 	}
+	abandon := func() {}
 	switch {
 	case b.BuildInfo != nil:
-		if r.Image, err = a.imageOf(ctx, c, b.BuildInfo); err != nil {
+		if abandon, err = a.provide(ctx, c, b.BuildInfo, &r); err != nil {
 			return nil, err
 		}
 	case r.From+r.Image == "" && r.Template == nil:
 		r.Image = a.usualImage(ctx, c.Caller)
 	}
 	s, _, err := a.Sandboxes.Create(ctx, c.Caller, r)
+	if err != nil {
+		abandon()
+	}
 	return s, err
 }
 
@@ -63,6 +78,7 @@ func inWords(err error) error {
 		"key": "name", "metadata": "labels", "cpu_cores": "cpu", "limits.cpu": "cpu", "memory_mb": "memory", "limits.memory_mb": "memory", "disk_mb": "disk", "limits.disk_mb": "disk",
 		"image": "snapshot", "idle_timeout_seconds": "autoStopInterval", "retention_seconds": "autoDeleteInterval", "archive_after_seconds": "autoArchiveInterval",
 		"ttl_seconds": "ttlMinutes", "network.allow_domains": "domainAllowList", "network.allow_cidrs": "networkAllowList", "network": "networkAllowList", "mounts": "volumes",
+		"dockerfile": dockerfileField, "contexts": hashesField,
 	} {
 		sp.Wrote(own, theirs)
 	}

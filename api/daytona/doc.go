@@ -8,7 +8,8 @@
 //
 // # What clients rely on
 //
-// An answer comes when it is so: a create, a start, a stop answer with the final state, and no client polls. Statuses are
+// An answer has the final state: of a create, a start, a stop, so that no client polls. A create whose image has to be built or
+// pulled first answers before, and events tell how it goes on. Statuses are
 // exactly those of the clients' published description, since Python's returns nothing on any other. Every object is whole,
 // and every body is JSON with its type. Fields and parameters that are not known are ignored. Nothing is redirected.
 //

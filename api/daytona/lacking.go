@@ -15,7 +15,6 @@ func lackingOperations() []lacking.Operation {
 		useTerminal = "open a terminal: create_pty_session, or sandpit shell"
 	)
 	return []lacking.Operation{
-		{Pattern: "GET /sandbox/{id}/build-logs-url", Why: "a create answers when its image is built, so that there is no log to follow"},
 		{Pattern: "POST,DELETE /sandbox/{id}/ssh-access", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET /sandbox/ssh-access/validate", Why: ssh, Remedy: useTerminal},
 		{Pattern: "GET /sandbox/{id}/telemetry/{kind}", Why: "logs and traces of sandboxes are not collected for these clients", Remedy: "read the output of commands, or GET /v1/sandboxes/ID/activity"},

@@ -62,7 +62,9 @@ func (a *API) listSandboxes(ctx context.Context, c *httpapi.Call, in *listSandbo
 	}
 	out := none
 	for _, s := range page.Items {
-		out.Items = append(out.Items, a.item(c.R, s))
+		if one := a.item(c.R, s); in.selects(one.State) {
+			out.Items = append(out.Items, one)
+		}
 	}
 	if page.Next != "" {
 		out.NextCursor = &page.Next
@@ -99,10 +101,17 @@ func (a *API) numberedSandboxes(ctx context.Context, c *httpapi.Call, in *number
 		return out, err
 	}
 	for _, s := range page.Items {
-		out.Items = append(out.Items, wire.Sandbox{ListItem: a.item(c.R, s), Env: map[string]string{}})
+		if one := a.item(c.R, s); in.selects(one.State) {
+			out.Items = append(out.Items, wire.Sandbox{ListItem: one, Env: map[string]string{}})
+		}
 	}
 	out.Total, out.TotalPages = page.Total, (page.Total+q.Limit-1)/q.Limit
 	return out, nil
+}
+
+// selects reports whether a state is one that is asked for: the engine knows fewer.
+func (f *filters) selects(state string) bool {
+	return len(f.States) == 0 || slices.Contains(f.States, state)
 }
 
 // query is what the engine is asked for; some is false where nothing can match.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +18,17 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// states is what each state is called there.
+// stateOf returns the clients' name of a sandbox's state.
 func stateOf(s *sandbox.Sandbox) string {
 	switch s.State {
 	case sandbox.Creating:
-		return wire.StateCreating
+		switch {
+		case s.ImageDigest != "":
+			return wire.StateCreating
+		case s.Image != "":
+			return wire.StatePulling
+		}
+		return wire.StateBuilding
 	case sandbox.Running:
 		return wire.StateStarted
 	case sandbox.Pausing:
@@ -43,6 +50,9 @@ func stateOf(s *sandbox.Sandbox) string {
 	case sandbox.Starting:
 		return wire.StateStarting
 	case sandbox.Failed:
+		if s.ImageDigest == "" && s.Image == "" {
+			return wire.StateBuildFailed
+		}
 		return wire.StateError
 	case sandbox.Deleting:
 		return wire.StateDestroying
@@ -52,11 +62,13 @@ func stateOf(s *sandbox.Sandbox) string {
 	return wire.StateError
 }
 
-// statesOf returns the states that one of theirs selects.
+// statesOf returns the states of sandboxes whose state clients may call by a name. Others may have those states, too.
 func statesOf(name string) (all []sandbox.State) {
-	for _, s := range sandbox.States() {
-		if stateOf(&sandbox.Sandbox{State: s}) == name {
-			all = append(all, s)
+	for _, state := range sandbox.States() {
+		for _, s := range []sandbox.Sandbox{{Image: "x", ImageDigest: "x"}, {Image: "x"}, {}} {
+			if s.State = state; stateOf(&s) == name && !slices.Contains(all, state) {
+				all = append(all, state)
+			}
 		}
 	}
 	return all
@@ -100,7 +112,7 @@ func (a *API) item(r *http.Request, s *sandbox.Sandbox) wire.ListItem {
 		out.Labels[wire.LanguageLabel] = defaultLanguage
 	}
 	if s.State == sandbox.Failed {
-		out.ErrorReason, out.Recoverable = s.StopDetail, true
+		out.ErrorReason, out.Recoverable = s.StopDetail, s.ImageDigest != ""
 	}
 	if s.OnIdle == sandbox.IdlePause {
 		out.AutoPause = minutes(s.IdleTimeout)

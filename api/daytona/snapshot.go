@@ -6,7 +6,6 @@ package daytona
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/daytonaterms"
-	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/service"
 	"sandpit.dev/engine/templates"
@@ -34,8 +32,8 @@ func (a *API) snapshotOperations() []httpapi.Operation {
 		httpapi.Bounded("removeSnapshot", "DELETE /snapshots/{id}", "", http.StatusOK, a.deleteSnapshot),
 		httpapi.Op("activateSnapshot", "POST /snapshots/{id}/activate", "", http.StatusOK, a.activateSnapshot),
 		httpapi.Op("deactivateSnapshot", "POST /snapshots/{id}/deactivate", "", http.StatusNoContent, a.deactivateSnapshot),
-		httpapi.Op("getSnapshotBuildLogsUrl", "GET /snapshots/{id}/build-logs-url", "", http.StatusOK, a.buildLogsURL),
-		httpapi.Raw("getSnapshotBuildLogs", "GET /snapshots/{id}/build-logs", "", http.StatusOK, a.buildLogs).ReadsContent(),
+		httpapi.Op("getSnapshotBuildLogsUrl", "GET /snapshots/{id}/build-logs-url", "", http.StatusOK, a.snapshotBuildLogsURL),
+		httpapi.Raw("getSnapshotBuildLogs", "GET /snapshots/{id}/build-logs", "", http.StatusOK, a.snapshotBuildLogs).ReadsContent(),
 		httpapi.Op("getPushAccess", "GET /object-storage/push-access", "", http.StatusOK, a.pushAccess),
 	}
 }
@@ -146,7 +144,7 @@ func (a *API) listSnapshots(ctx context.Context, c *httpapi.Call, in *listSnapsh
 	}
 	all := newest(k.Templates)
 	all = slices.DeleteFunc(all, func(t *template.Template) bool {
-		return !strings.Contains(strings.ToLower(t.Name), strings.ToLower(given(in.Name))) || in.Of != nil && string(t.Spec.Of) != *in.Of
+		return t.Spec.Origin == template.Sandbox || !strings.Contains(strings.ToLower(t.Name), strings.ToLower(given(in.Name))) || in.Of != nil && string(t.Spec.Of) != *in.Of
 	})
 	slices.SortStableFunc(all, func(x, y *template.Template) int {
 		if order == "asc" {
@@ -340,7 +338,7 @@ func (a *API) snapshotSandbox(ctx context.Context, c *httpapi.Call, in *snapshot
 	return a.Sandboxes.Get(ctx, c.Caller, in.Ref)
 }
 
-func (a *API) buildLogsURL(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Address, error) {
+func (a *API) snapshotBuildLogsURL(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Address, error) {
 	s, err := a.kept()
 	if err != nil {
 		return wire.Address{}, err
@@ -349,7 +347,7 @@ func (a *API) buildLogsURL(ctx context.Context, c *httpapi.Call, in *byRef) (wir
 	if err != nil {
 		return wire.Address{}, asSnapshot(err)
 	}
-	return wire.Address{URL: guard.BaseURL(c.R) + Base + "/snapshots/" + t.ID + "/build-logs"}, nil
+	return buildLogsURL(c, "/snapshots/"+t.ID), nil
 }
 
 type buildLogs struct {
@@ -358,12 +356,9 @@ type buildLogs struct {
 }
 
 // buildLogs is what a build writes, as text.
-func (a *API) buildLogs(ctx context.Context, c *httpapi.Call, in *buildLogs) error {
-	s, err := a.kept()
-	if err != nil {
+func (a *API) snapshotBuildLogs(ctx context.Context, c *httpapi.Call, in *buildLogs) error {
+	if _, err := a.kept(); err != nil {
 		return err
 	}
-	return c.AnswerLog(ctx, func(ctx context.Context, w io.Writer, flush func() error) error {
-		return s.Log(ctx, c.Caller, in.Ref, w, given(in.Follow), flush)
-	})
+	return a.answerLog(ctx, c, in.Ref, given(in.Follow))
 }

@@ -36,6 +36,8 @@ func (s *follower) tellSnapshot(ctx context.Context, caller access.Caller, e *ev
 	t, err := s.Templates.Get(ctx, caller, e.Subject)
 	var one wire.Snapshot
 	switch {
+	case err == nil && t.Spec.Origin == template.Sandbox: // its sandbox's events tell of it
+		return nil
 	case err == nil:
 		one = s.snapshot(t)
 	case !fault.Is(err, fault.NotFound):
@@ -46,6 +48,9 @@ func (s *follower) tellSnapshot(ctx context.Context, caller access.Caller, e *ev
 		var was v1.Template
 		if err := json.Unmarshal(e.Object, &was); err != nil {
 			return fault.Wrap(fault.Internal, err, "an event cannot be read")
+		}
+		if was.Origin == template.Sandbox {
+			return nil
 		}
 		one = s.snapshot(&template.Template{ID: e.Subject, Project: e.Project, Name: was.Name, Status: template.Ready, CreatedAt: was.CreatedAt})
 		one.State = wire.SnapshotRemoving

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"sandpit.dev/access"
+	"sandpit.dev/engine"
 	"sandpit.dev/engine/templates"
 	"sandpit.dev/template"
 )
@@ -16,6 +17,8 @@ import (
 type Templates interface {
 	// Create adds a version; one that is the same as the newest is that one, and added is false.
 	Create(ctx context.Context, c access.Caller, r templates.Request) (t *template.Template, added bool, err error)
+	// Provide completes a request for a sandbox by an image that is built of a Dockerfile, or pulled, for it.
+	Provide(ctx context.Context, c access.Caller, r *engine.CreateRequest, of templates.Request) (abandon func(), err error)
 	// List returns the versions of the project and of the server.
 	List(ctx context.Context, c access.Caller) (*templates.Kept, error)
 	Get(ctx context.Context, c access.Caller, ref string) (*template.Template, error)

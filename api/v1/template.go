@@ -12,7 +12,7 @@ type Template struct {
 	Version int    `json:"version" jsonschema:"from 1; none is given twice"`
 	Server  bool   `json:"server" jsonschema:"all projects have it; else the caller's"`
 	Default bool   `json:"default" jsonschema:"a create that names no image and no template gets the newest of its name"`
-	Origin  string `json:"origin,omitempty" jsonschema:"configuration: it is of the server's"`
+	Origin  string `json:"origin,omitempty" jsonschema:"configuration: it is of the server's; sandbox: it was made for a sandbox, whose image is built or pulled"`
 
 	Status   string           `json:"status" jsonschema:"building, ready or failed"`
 	Inactive bool             `json:"inactive" jsonschema:"nothing is made of it until it is active again"`

@@ -41,6 +41,12 @@ find /var/log -xdev -type f -exec truncate -s 0 {} + 2>/dev/null
 if [ -s /etc/machine-id ]; then : > /etc/machine-id; fi
 true`
 
+// building is a build that goes on.
+type building struct {
+	stop func()
+	done chan struct{} // closed once what became of it is recorded
+}
+
 // builderOf is who builds for a project.
 func builderOf(project string) access.Caller {
 	return access.Caller{Project: project, Actor: "the build of a template", Via: "system", Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}}
@@ -52,7 +58,8 @@ func (s *Service) build(by access.Caller, t template.Template, files io.ReadClos
 	// Before it begins, so that whoever deletes the version from now on finds what to break off.
 	broken, breakOff := context.WithCancelCause(context.Background())
 	s.mu.Lock()
-	s.builds[t.ID] = func() { breakOff(cause) }
+	b := &building{stop: func() { breakOff(cause) }, done: make(chan struct{})}
+	s.builds[t.ID] = b
 	if t.Spec.Dockerfile != "" {
 		s.making++
 	}
@@ -66,6 +73,7 @@ func (s *Service) build(by access.Caller, t template.Template, files io.ReadClos
 		defer func() {
 			s.mu.Lock()
 			delete(s.builds, t.ID)
+			close(b.done)
 			if t.Spec.Dockerfile != "" {
 				s.making--
 			}
@@ -151,8 +159,8 @@ func (s *Service) commit(ctx context.Context, t *template.Template) error {
 func (s *Service) breakOff(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if stop := s.builds[id]; stop != nil {
-		stop()
+	if b := s.builds[id]; b != nil {
+		b.stop()
 	}
 }
 

@@ -32,6 +32,9 @@ type Creator struct {
 
 // fill completes a request, and has its image brought.
 func (e *Creator) fill(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
+	if r.Template != nil && r.Template.ID != "" { // Service.Provide has completed it
+		return nil
+	}
 	if err := e.Templates.Fill(ctx, c, r); err != nil || e.Bring == nil {
 		return err
 	}

@@ -43,8 +43,9 @@ type Service struct {
 
 	mu       sync.Mutex
 	starting map[sandbox.ID]chan struct{} // starts whose end is not known; closed then
-	builds   map[string]context.CancelFunc
-	making   int // Dockerfiles that are built, or wait
+	builds   map[string]*building         // by the ids of versions
+	waiting  map[expected]int             // sandboxes, for versions that are built for them
+	making   int                          // Dockerfiles that are built, or wait
 }
 
 // Options configure a [Service].
@@ -76,7 +77,7 @@ func New(e *engine.Engine, o Options) *Service {
 	}
 	return &Service{
 		engine: e, o: o, disks: core.NewTurns[sandbox.ID](),
-		starting: make(map[sandbox.ID]chan struct{}), builds: make(map[string]context.CancelFunc),
+		starting: make(map[sandbox.ID]chan struct{}), builds: make(map[string]*building), waiting: make(map[expected]int),
 	}
 }
 
@@ -179,7 +180,7 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 				return err
 			}
 		}
-		if len(of) > 0 && of[0].Status != template.Failed && of[0].Spec.Digest() == t.Spec.Digest() {
+		if len(of) > 0 && of[0].Status != template.Failed && !s.stale(of[0]) && of[0].Spec.Digest() == t.Spec.Digest() {
 			same = of[0]
 			return nil
 		}
@@ -196,6 +197,15 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 		*t = *same
 	}
 	return err == nil && same == nil, err
+}
+
+// stale reports whether a version that was made for a sandbox is of no use to another: an earlier server was building it, or it
+// stands for an image that was pulled, and would not be asked for if that were still here.
+func (s *Service) stale(t *template.Template) bool {
+	if t.Spec.Origin != template.Sandbox {
+		return false
+	}
+	return t.Status == template.Building && !s.goes(t.ID) || t.Status == template.Ready && t.Spec.Dockerfile == ""
 }
 
 // may reports whether a caller may change templates: those of all projects only the server's own

@@ -202,6 +202,28 @@ func TestBadInputOfSnapshots(t *testing.T) {
 	}
 }
 
+// awaitLine follows a log until it has a line, and leaves it open until the test ends.
+func (d *door) awaitLine(path, line string) {
+	d.t.Helper()
+	r, err := http.NewRequestWithContext(d.t.Context(), "GET", d.url+path, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+d.token)
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() { _ = resp.Body.Close() })
+	log := bufio.NewScanner(resp.Body)
+	for log.Scan() && log.Text() != line {
+		continue
+	}
+	if log.Text() != line {
+		d.t.Fatalf("the log ended with %q, %v", log.Text(), log.Err())
+	}
+}
+
 // A server that is killed while it builds says of what it built that it failed, and its name is free.
 func TestAKillDuringABuildIsNoLie(t *testing.T) {
 	servertest.Need(t)
@@ -210,23 +232,7 @@ func TestAKillDuringABuildIsNoLie(t *testing.T) {
 	if s.State != "building" {
 		t.Fatalf("it is %+v", s)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), "GET", d.url+"/snapshots/"+s.ID+"/build-logs?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Authorization", "Bearer "+d.token)
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	log := bufio.NewScanner(resp.Body)
-	for log.Scan() && log.Text() != "in the step" {
-		continue
-	}
-	if log.Text() != "in the step" {
-		t.Fatalf("the log ended with %q, %v", log.Text(), log.Err())
-	}
+	d.awaitLine("/snapshots/"+s.ID+"/build-logs?follow=true", "in the step")
 	d.restart()
 	for deadline := time.Now().Add(startBound); ; {
 		status, b := d.ask(d.token, "GET", "/snapshots/killed", "", nil)

@@ -42,8 +42,17 @@ check("of a sandbox", [(await d.snapshot.get("of-sandbox")).sourceSandboxId, box
 await box.delete();
 
 // The same files are sent again, since they were removed once they were built; steps that were done are not.
-box = await d.create({ image: Image.base("python").addLocalFile(dir + "/one.txt", "/opt/two.txt") });
-check("a sandbox of local files", (await box.process.executeCommand("cat /opt/two.txt")).result, "one");
+logs.length = 0;
+const local = Image.base("python").addLocalFile(dir + "/one.txt", "/opt/two.txt").runCommands("echo from the build");
+box = await d.create({ image: local }, { onSnapshotCreateLogs: (x) => logs.push(x) });
+check("a sandbox of local files", [box.state, (await box.process.executeCommand("cat /opt/two.txt")).result, /from the build/.test(logs.join("\n"))], ["started", "one", true]);
+await box.delete();
+logs.length = 0;
+box = await d.create({ image: local }, { onSnapshotCreateLogs: (x) => logs.push(x) });
+check("of the same image again", [box.state, (await box.process.executeCommand("cat /opt/two.txt")).result, logs], ["started", "one", []]);
+await box.delete();
+await rejects("a build that fails", "DaytonaError", () => d.create({ name: "fails", image: Image.base("python").runCommands("exit 7") }, { onSnapshotCreateLogs: () => {} }));
+check("that has failed", (box = await d.get("fails")) && [box.state, /exit code 7/.test(box.errorReason)], ["build_failed", true]);
 await box.delete();
 await rejects("a name that is taken", "DaytonaConflictError", () => d.snapshot.create({ name: "declarative", image: "python" }));
 await rejects("a step that fails", "DaytonaError", () => d.snapshot.create({ name: "failing", image: Image.base("python").runCommands("exit 7") }));

@@ -7,9 +7,10 @@ import tarfile
 import tempfile
 
 import obstore
-from daytona import CreateSandboxFromSnapshotParams, CreateSnapshotParams, Daytona, Image, Resources
+from daytona import CreateSandboxFromImageParams, CreateSandboxFromSnapshotParams, CreateSnapshotParams, Daytona, Image, Resources
 from daytona.common import errors as e
-from daytona_api_client import CreateBuildInfo, CreateSnapshot, ObjectStorageApi, SnapshotsApi
+from daytona_api_client import CreateBuildInfo, CreateSandbox, CreateSnapshot, ObjectStorageApi, SnapshotsApi
+from daytona_api_client.exceptions import NotFoundException
 from obstore.store import S3Store
 from checks import check, end, raises
 
@@ -87,6 +88,47 @@ check("a failed one", (snaps.get("failing").state.value, "why not" in "\n".join(
 s = snaps.create(CreateSnapshotParams(name="failing", image="python"))
 check("its name is free", snaps.get("failing").state.value, "active")
 raises("a line that is not done", e.DaytonaBadRequestError, lambda: snaps.create(CreateSnapshotParams(name="x", image=Image.base("python").dockerfile_commands(["FROBNICATE x"]))))
+
+# Sandboxes of images that are made for them.
+logs.clear()
+image = Image.base("python").run_commands("echo from the build", "echo made > /opt/of")
+box = d.create(CreateSandboxFromImageParams(image=image, name="built"), on_snapshot_create_logs=logs.append)
+text = "\n".join(logs)
+check("a sandbox of a build", (box.state.value, box.process.exec("cat /opt/of").result, "from the build" in text, "the image is sha256:" in text), ("started", "made\n", True, True))
+box.delete()
+boxes = d._sandbox_api
+made = boxes.create_sandbox(CreateSandbox(build_info=CreateBuildInfo(dockerfile_content=image.dockerfile())))
+check("of an image that was built", (made.state.value, made.desired_state.value), ("started", "started"))
+boxes.delete_sandbox(made.id)
+slow = CreateSandbox(name="slow", build_info=CreateBuildInfo(dockerfile_content="FROM python\nRUN echo in the step; while [ ! -e /opt/none ]; do sleep .1; done"))
+made = boxes.create_sandbox(slow)
+check("answered before it is built", (made.state.value, made.name, made.error_reason), ("pending_build", "slow", None))
+now = boxes.get_sandbox("slow")
+check("told meanwhile", (now.state.value, now.desired_state.value, now.labels), ("building_snapshot", "started", {"code-toolbox-language": "python"}))
+check("listed meanwhile", [x.id for x in boxes.list_sandboxes(states=["building_snapshot"]).items], [made.id])
+check("listed as creating", boxes.list_sandboxes(states=["creating"]).items, [])
+raises("its name is taken", e.DaytonaConflictError, lambda: d.create(CreateSandboxFromSnapshotParams(name="slow")))
+raises("started meanwhile", e.DaytonaConflictError, lambda: d.get("slow").start(), "still made")
+raises("stopped meanwhile", e.DaytonaConflictError, lambda: d.get("slow").stop(), "still made")
+raises("used meanwhile", e.DaytonaConflictError, lambda: d.get("slow").process.exec("true"), "still made")
+check("deleted meanwhile", boxes.delete_sandbox("slow").state.value, "destroyed")
+raises("and gone", e.DaytonaNotFoundError, lambda: d.get("slow"))
+logs.clear()
+failing = Image.base("python").run_commands("echo why not; exit 7")
+raises("a build for a sandbox that fails", e.DaytonaError, lambda: d.create(CreateSandboxFromImageParams(image=failing, name="failing"), on_snapshot_create_logs=logs.append), "exit code 7\nwhy not")
+box = d.get("failing")
+check("that has failed", (box.state.value, "exit code 7" in box.error_reason, box.recoverable, "why not" in "\n".join(logs)), ("build_failed", True, False, True))
+raises("it cannot be started", e.DaytonaConflictError, box.start)
+box.delete()
+made = boxes.create_sandbox(CreateSandbox(build_info=CreateBuildInfo(dockerfile_content="FROM 127.0.0.1:9/none:1")))
+check("a pull is answered before it is done", made.state.value, "pulling_snapshot")
+raises("a pull for a sandbox that fails", e.DaytonaError, d.get(made.id).wait_for_sandbox_start, "127.0.0.1:9")
+check("that has failed, too", d.get(made.id).state.value, "error")
+d.get(made.id).delete()
+box = d.create()
+raises("a sandbox of no build has no log", NotFoundException, lambda: boxes.get_build_logs_url(box.id))
+box.delete()
+check("they are no snapshots", [x.name for x in snaps.list().items], ["failing", "of-sandbox", "Declarative", "of-image:1"])
 
 # Pages.
 check("a page", ([x.name for x in snaps.list(page=2, limit=3).items], snaps.list(page=2, limit=3).total_pages), (["of-image:1"], 2))
