@@ -151,7 +151,10 @@ func (s *Service) bringUp(ctx context.Context, u *engine.Use, cc *codeContext, o
 			cc.setEnded(old, "it was restarted")
 		}
 		fresh := !cc.isSaved()
-		_, _, err = cc.haveKernel(ctx, own, cc.put)
+		k, _, err := cc.haveKernel(ctx, own, cc.put)
+		if err == nil {
+			err = cc.keep(ctx, k)
+		}
 		if err != nil && fresh {
 			cc.discard(ctx)
 		}
@@ -161,6 +164,14 @@ func (s *Service) bringUp(ctx context.Context, u *engine.Use, cc *codeContext, o
 		return Context{}, err
 	}
 	return cc.info(), nil
+}
+
+// keep commits where a kernel is that nothing has run in yet, so that the next server goes on with it. The caller has the lock.
+func (cc *codeContext) keep(ctx context.Context, k *codeKernel) error {
+	cc.change(func(rec *sandbox.Context) { rec.State = savedState{Kernel: k.session.State()}.bytes() })
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return cc.in.s.store.Update(ctx, cc.put)
 }
 
 // findContext finds a context of a sandbox by its id.

@@ -78,6 +78,9 @@ func TestACommandWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
 	h.create(engine.CreateRequest{Key: "box"})
 	never := func(what, id string) {
 		t.Helper()
+		if exit, detail := h.exitOf(id); exit == 0 { // once that is on record, behind the answer of what ended it
+			t.Errorf("%s: it ended with %d (%s)", what, exit, detail)
+		}
 		rows, err := h.engine.ListProcesses(t.Context(), alice, "box", process.Query{Labels: map[string]string{"queue": "yes"}, Limit: process.MaxPage})
 		if err != nil {
 			t.Fatal(err)
@@ -86,9 +89,6 @@ func TestACommandWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
 			if p.ID == id && (p.Result == nil || p.Result.ExitCode == 0) {
 				t.Errorf("%s: %+v", what, p.Result)
 			}
-		}
-		if exit, detail := h.exitOf(id); exit == 0 {
-			t.Errorf("%s: it ended with %d (%s)", what, exit, detail)
 		}
 	}
 	running := h.queue("main", untilGo+"echo on; (exit 3)")

@@ -5,6 +5,7 @@ package code_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -27,6 +28,31 @@ func TestContextsOutliveTheServer(t *testing.T) {
 		t.Fatalf("after the restart: %+v", res)
 	}
 
+	t.Run("AndThoseThatNothingRanIn", func(t *testing.T) {
+		c, err := h.code.CreateContext(t.Context(), alice, "box", code.ContextRequest{Language: "python"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shell, err := h.code.CreateShell(t.Context(), alice, "box", code.ShellRequest{Name: "fresh"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.restart()
+		now, err := h.code.Context(t.Context(), alice, "box", c.ID)
+		if err != nil || now.ProcessID != c.ProcessID || now.Status != code.ContextIdle {
+			t.Errorf("the context was %+v, and is %+v, %v", c, now, err)
+		}
+		now, err = h.code.Shell(t.Context(), alice, "box", "fresh")
+		if err != nil || now.ProcessID != shell.ProcessID || now.Status != code.ContextIdle {
+			t.Errorf("the shell was %+v, and is %+v, %v", shell, now, err)
+		}
+		if r := h.in("fresh", "true"); r.Shell.Restarted != "" {
+			t.Errorf("its first command: %+v", r)
+		}
+		if err := errors.Join(h.code.DeleteContext(t.Context(), alice, "box", c.ID), h.code.DeleteShell(t.Context(), alice, "box", "fresh")); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("AndTheCellsThatRun", func(t *testing.T) {
 		began := make(chan struct{})
 		over := make(chan error, 1)
