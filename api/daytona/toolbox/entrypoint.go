@@ -54,5 +54,5 @@ func (a *API) entrypointLogs(ctx context.Context, c *httpapi.Call, in *entrypoin
 	if err != nil {
 		return err
 	}
-	return a.processLogs(ctx, c, in.Ref, p.ID)
+	return a.processLogs(ctx, c, in.Ref, &p)
 }

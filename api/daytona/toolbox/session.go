@@ -211,7 +211,7 @@ func (a *API) commandLogs(ctx context.Context, c *httpapi.Call, in *commandLogs)
 		return err
 	}
 	if !waiting {
-		return a.processLogs(ctx, c, in.Ref, p.ID)
+		return a.processLogs(ctx, c, in.Ref, &p)
 	}
 	if !asksForSocket(c.R) {
 		return new(logs).answer(c)
@@ -235,14 +235,21 @@ func asksForSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// processLogs answers with what a process has written by now, or follows it over a WebSocket.
-func (a *API) processLogs(ctx context.Context, c *httpapi.Call, ref, id string) error {
+// processLogs answers with what a process has written by now, or follows it over a WebSocket. One that never began has written
+// nothing, and is known to the records alone.
+func (a *API) processLogs(ctx context.Context, c *httpapi.Call, ref string, p *sandbox.Process) error {
 	socket := asksForSocket(c.R)
-	g, err := a.Processes.Follow(ctx, c.Caller, ref, id, engine.FollowRequest{Once: !socket})
-	if err != nil {
+	g, err := a.Processes.Follow(ctx, c.Caller, ref, p.ID, engine.FollowRequest{Once: !socket})
+	switch {
+	case err == nil:
+		defer g.Close()
+	case !fault.Is(err, fault.NotFound) || fault.ReasonOf(err) != "":
 		return err
+	case p.Result == nil || p.Result.StdoutBytes+p.Result.StderrBytes > 0:
+		return withCode(err, wire.CodeProcessNotFound)
+	case !socket:
+		return new(logs).answer(c)
 	}
-	defer g.Close()
 	if socket {
 		c.UpgradeAs(ctx, maxMessage, offered(c.R), func(ctx context.Context, conn *websocket.Conn) {
 			followLogs(ctx, conn, c.Stall(), func(context.Context) (*engine.Following, error) { return g, nil })
@@ -317,7 +324,7 @@ func (a *API) waits(ctx context.Context, c *httpapi.Call, in *commandLogs) (bool
 }
 
 // followLogs sends what a command writes, each piece behind its stream's mark, until it has ended. open returns what is
-// followed, as soon as the command has begun.
+// followed, as soon as the command has begun; nil: it wrote nothing.
 func followLogs(ctx context.Context, conn *websocket.Conn, stall time.Duration, open func(context.Context) (*engine.Following, error)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -333,7 +340,7 @@ func followLogs(ctx context.Context, conn *websocket.Conn, stall time.Duration, 
 		}
 	}()
 	g, err := open(ctx)
-	if err == nil {
+	if err == nil && g != nil {
 		_, err = g.Run(ctx, engine.FollowSink{Frame: func(f sandbox.Frame) error {
 			return write(steady, conn, websocket.MessageBinary, append(mark(f.Stream), f.Data...), stall)
 		}})

@@ -131,7 +131,13 @@ async def followed():
 asyncio.run(followed())
 check("session: followed from before its turn", seen["out"], "second\non\n")
 check("session: each its own", (p.get_session_command_logs("s", first.cmd_id).output, p.get_session_command("s", second.cmd_id).exit_code), ("first go\n", 4))
+p.execute_session_command("s", SessionExecuteRequest(command="sleep 600", run_async=True))
+never = p.execute_session_command("s", SessionExecuteRequest(command="echo never", run_async=True))
 p.delete_session("s")
+check("session: what never began", (p.get_session_command("s", never.cmd_id).exit_code, p.get_session_command_logs("s", never.cmd_id).output), (127, ""))
+seen = {"out": "", "err": ""}
+asyncio.run(p.get_session_command_logs_async("s", never.cmd_id, add("out"), add("err")))
+check("session: what never began, followed", seen, {"out": "", "err": ""})
 raises("session: deleted", e.DaytonaNotFoundError, lambda: p.get_session("s"))
 
 # Terminals.
