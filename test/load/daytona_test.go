@@ -67,29 +67,9 @@ func TestDaytonasClientsSurviveKill9(t *testing.T) {
 
 // killedUnderClients kills the server at a random moment of a random call. It returns how many streams ended by that.
 func (h *host) killedUnderClients(ctx context.Context, a *answers, round, clients, watchers int) (int, error) {
-	at := int64(clients + rand.IntN(4*clients))
-	var calls, streams atomic.Int64
-	doomed := make(chan struct{})
-	doom := sync.OnceFunc(func() { close(doomed) })
+	var streams atomic.Int64
 	g := group{limit: clients + watchers}
-	for n := range clients {
-		g.do(func() error {
-			for {
-				if calls.Add(1) >= at {
-					doom()
-				}
-				err := a.act(ctx, fmt.Sprintf("r%d-c%d-%d", round, n, calls.Load()))
-				if _, gone := err.(broken); gone {
-					doom()
-					return nil
-				}
-				if err != nil {
-					doom()
-					return err
-				}
-			}
-		})
-	}
+	doomed := untilKilled(ctx, &g, round, clients, a.act)
 	for n := range watchers {
 		g.do(func() error {
 			conn, err := a.watch(ctx, n)
@@ -110,6 +90,34 @@ func (h *host) killedUnderClients(ctx context.Context, a *answers, round, client
 	time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond)))) // within a call
 	h.kill()
 	return int(streams.Load()), g.wait()
+}
+
+// untilKilled has clients call act in g, each with a name of its own, until it says that the server is broken. The channel is
+// closed at a random call, or where one fails: then the server is to be killed.
+func untilKilled(ctx context.Context, g *group, round, clients int, act func(ctx context.Context, name string) error) <-chan struct{} {
+	at := int64(clients + rand.IntN(4*clients))
+	var calls atomic.Int64
+	doomed := make(chan struct{})
+	doom := sync.OnceFunc(func() { close(doomed) })
+	for n := range clients {
+		g.do(func() error {
+			for {
+				if calls.Add(1) >= at {
+					doom()
+				}
+				err := act(ctx, fmt.Sprintf("r%d-c%d-%d", round, n, calls.Load()))
+				if _, gone := err.(broken); gone {
+					doom()
+					return nil
+				}
+				if err != nil {
+					doom()
+					return err
+				}
+			}
+		})
+	}
+	return doomed
 }
 
 // watch opens a stream; nil: there is nothing to follow, or the server is gone.
