@@ -35,7 +35,68 @@ type Daytona struct {
 	SocketsMB float64 `json:"sockets_mb"`
 }
 
-// jsonCaller sends JSON with a server's token.
+// Coat is what a wire costs beside /v1: each pair is the same call by both, on warm connections and in turn.
+type Coat struct {
+	GetV1   *Figures `json:"get_v1"`
+	Get     *Figures `json:"get"`
+	ExecV1  *Figures `json:"exec_v1"` // of `true`
+	Exec    *Figures `json:"exec"`
+	WriteV1 *Figures `json:"write_v1"` // of a file of 1 KiB
+	Write   *Figures `json:"write"`
+	ReadV1  *Figures `json:"read_v1"`
+	Read    *Figures `json:"read"`
+}
+
+// request is one that a client makes.
+type request struct {
+	method, path string
+	in           any // nil: none. Bytes are sent as they are, all else as JSON
+}
+
+// coats measures the wires of Orkestr's SDK and of the MCP Gateway's on a server.
+func (s *server) coats(ctx context.Context, o *ours, n int) (orkestr, gateway *Coat, err error) {
+	c := &jsonCaller{http: &http.Client{Transport: new(http.Transport)}, url: s.url, token: s.token}
+	defer c.http.CloseIdleConnections()
+	data := bytes.Repeat([]byte("x"), 1<<10)
+	command := map[string]string{"command": "true"}
+	err = o.with(ctx, v1.CreateSandbox{}, func(ref string) (err error) {
+		plain, theirs, other := "/v1/sandboxes/"+ref, "/orkestr/v1/sandboxes/"+ref, "/gateway/api/v1/sandboxes/"+ref
+		raw := request{"PUT", plain + "/files/f", data}
+		if orkestr, err = c.coat(ctx, n, [4][2]request{
+			{{"GET", plain, nil}, {"GET", theirs, nil}},
+			{{"POST", plain + "/exec", command}, {"POST", theirs + "/exec", command}},
+			{raw, {"POST", theirs + "/files", map[string]any{"path": "f", "content": data}}},
+			{{"GET", plain + "/files/f", nil}, {"GET", theirs + "/files?path=f", nil}},
+		}); err != nil {
+			return err
+		}
+		gateway, err = c.coat(ctx, n, [4][2]request{
+			{{"GET", plain, nil}, {"GET", other, nil}},
+			{{"POST", plain + "/exec", command}, {"POST", other + "/exec", command}},
+			{raw, {"PUT", other + "/files/f", data}},
+			{{"GET", plain + "/files/f", nil}, {"GET", other + "/files/f", nil}},
+		})
+		return err
+	})
+	return orkestr, gateway, err
+}
+
+// coat measures the pairs of a wire: a look, a command, a file written and read.
+func (c *jsonCaller) coat(ctx context.Context, n int, pairs [4][2]request) (*Coat, error) {
+	out := new(Coat)
+	for i, to := range [4][2]**Figures{{&out.GetV1, &out.Get}, {&out.ExecV1, &out.Exec}, {&out.WriteV1, &out.Write}, {&out.ReadV1, &out.Read}} {
+		do := func(r request) func() error {
+			return func() error { return c.call(ctx, r.method, r.path, r.in, nil) }
+		}
+		var err error
+		if *to[0], *to[1], err = pair(ctx, n, do(pairs[i][0]), do(pairs[i][1])); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// jsonCaller sends JSON, or bytes, with a server's token.
 type jsonCaller struct {
 	http  *http.Client
 	url   string
@@ -45,7 +106,10 @@ type jsonCaller struct {
 // call sends in, where it is not nil, and reads the answer into out, where that is not nil.
 func (c *jsonCaller) call(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
-	if in != nil {
+	media := "application/json"
+	if raw, ok := in.([]byte); ok {
+		body, media = bytes.NewReader(raw), "application/octet-stream"
+	} else if in != nil {
 		b, err := json.Marshal(in)
 		if err != nil {
 			return err
@@ -58,7 +122,7 @@ func (c *jsonCaller) call(ctx context.Context, method, path string, in, out any)
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	if in != nil {
-		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Type", media)
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
@@ -221,6 +285,27 @@ func (d *Daytona) rows(row func(name string, f *Figures)) {
 	row("the same by Daytona's wire", d.Get)
 	row("create → first command by Daytona's wire", d.First)
 	row("the same by its SDK for Python", d.Python)
+}
+
+func (c *Coat) rows(name string, row func(name string, f *Figures)) {
+	if c == nil {
+		return
+	}
+	row("a look by /v1", c.GetV1)
+	row("the same by "+name, c.Get)
+	row("true by /v1", c.ExecV1)
+	row("the same by "+name, c.Exec)
+	row("1 KiB written by /v1", c.WriteV1)
+	row("the same by "+name, c.Write)
+	row("1 KiB read by /v1", c.ReadV1)
+	row("the same by "+name, c.Read)
+}
+
+func (c *Coat) line(name string, say func(format string, args ...any)) {
+	if c == nil {
+		return
+	}
+	say("%s costs a look %.2f ms at p50, a command %.2f ms, a write %.2f ms, a read %.2f ms", name, c.Get.P50-c.GetV1.P50, c.Exec.P50-c.ExecV1.P50, c.Write.P50-c.WriteV1.P50, c.Read.P50-c.ReadV1.P50)
 }
 
 func (d *Daytona) lines(say func(format string, args ...any)) {

@@ -52,6 +52,7 @@ func holdCounts(t *testing.T, program, images string) {
 	}
 	t.Run("allocations", func(t *testing.T) { holdAllocations(t, s, o) })
 	t.Run("calls", func(t *testing.T) { holdCalls(t, o) })
+	t.Run("coats", func(t *testing.T) { holdCoats(t, s, o) })
 }
 
 // guarded builds the server as users have it, with the agent of this tree in it, and changes nothing in the

@@ -33,6 +33,8 @@ type Wires struct {
 	Events  *Figures `json:"events"`    // from before a change until a subscriber has its event, of all subscribers
 	Streams int      `json:"streams"`   // subscribers at that time
 	Daytona *Daytona `json:"daytona"`
+	Orkestr *Coat    `json:"orkestr"` // the wire of its SDK
+	Gateway *Coat    `json:"gateway"` // that of the MCP Gateway's
 }
 
 const (
@@ -92,6 +94,9 @@ func (s *session) wires(ctx context.Context, n int) (_ *Wires, err error) {
 		return err
 	})
 	if err != nil {
+		return nil, err
+	}
+	if w.Orkestr, w.Gateway, err = own.coats(ctx, o, n); err != nil {
 		return nil, err
 	}
 	if w.Daytona, err = own.daytona(ctx, o, s.o.DaytonaPython, n); err != nil {
@@ -203,6 +208,8 @@ func (w *Wires) rows(row func(name string, f *Figures)) {
 	row("the same by HTTP/2 over TLS", w.TLS)
 	row(fmt.Sprintf("an event to %d subscribers", w.Streams), w.Events)
 	w.Daytona.rows(row)
+	w.Orkestr.rows("Orkestr's wire", row)
+	w.Gateway.rows("the MCP Gateway's wire", row)
 }
 
 func (w *Wires) lines(say func(format string, args ...any)) {
@@ -212,4 +219,6 @@ func (w *Wires) lines(say func(format string, args ...any)) {
 	say("an account costs a create %.2f ms at p50", w.Account.P50-w.Create.P50)
 	say("sudo costs %.2f ms at p50; TLS with HTTP/2 %.2f ms a call", w.Sudo.P50-w.True.P50, w.TLS.P50-w.Plain.P50)
 	w.Daytona.lines(say)
+	w.Orkestr.line("Orkestr's wire", say)
+	w.Gateway.line("the MCP Gateway's wire", say)
 }
