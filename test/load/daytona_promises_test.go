@@ -392,22 +392,13 @@ func (a *answers) keptOf(ctx context.Context, b *replied) error {
 	return nil
 }
 
-// keptCommand follows a command that was answered to its end, which is told by the socket's close. One whose turn had not come
-// when the server was killed is on record as one that never began.
+// neverBegan is the exit code of a command on record whose turn had not come when the server was killed.
+const neverBegan = 127
+
+// keptCommand follows a command that was answered to its end, which is told by the socket's close.
 func (a *answers) keptCommand(ctx context.Context, b *replied, id string, c async) error {
 	path := inside(b.id) + "/process/session/" + c.session + "/command/" + id
 	conn, err := a.wire.dial(ctx, path+"/logs?follow=true")
-	if r, refused := errors.AsType[*refusal](err); refused && r.status == http.StatusNotFound {
-		var never struct{ ExitCode *int }
-		if _, err := a.wire.call(ctx, "GET", path, nil, &never); err != nil {
-			return fmt.Errorf("%w, and %w", r, err)
-		}
-		if never.ExitCode == nil || *never.ExitCode == c.code {
-			return fmt.Errorf("it has no log, and the exit code %v: %w", never.ExitCode, r)
-		}
-		a.did(func() { a.never++ })
-		return nil
-	}
 	if err != nil {
 		return err
 	}
@@ -419,15 +410,21 @@ func (a *answers) keptCommand(ctx context.Context, b *replied, id string, c asyn
 			said.Write(p)
 		}
 	}
-	if websocket.CloseStatus(err) != websocket.StatusNormalClosure || said.String() != "\x01\x01\x01"+c.says+"\n" {
-		return fmt.Errorf("it said %q, not %q, and then: %w", said.String(), c.says, err)
+	if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+		return fmt.Errorf("it said %q, and then: %w", said.String(), err)
 	}
 	var r struct{ ExitCode *int }
 	if _, err := a.wire.call(ctx, "GET", path, nil, &r); err != nil {
 		return err
 	}
-	if r.ExitCode == nil || *r.ExitCode != c.code {
-		return fmt.Errorf("it ended with %v, not %d", r.ExitCode, c.code)
+	switch {
+	case r.ExitCode == nil:
+		return errors.New("it has no exit code, and its log has ended")
+	case said.Len() == 0 && *r.ExitCode == neverBegan:
+		a.did(func() { a.never++ })
+		return nil
+	case said.String() != "\x01\x01\x01"+c.says+"\n" || *r.ExitCode != c.code:
+		return fmt.Errorf("it said %q and ended with %d, not %q and %d", said.String(), *r.ExitCode, c.says, c.code)
 	}
 	return nil
 }
