@@ -180,6 +180,12 @@ func (c *Client) Shutdown(ctx context.Context, grace time.Duration) error {
 	return c.ask(ctx, &wire.Request{Op: wire.OpShutdown, GraceMS: grace.Milliseconds()}, nil)
 }
 
+// End is Shutdown, behind which the agent ends, too, and with it what it is process 1 of: at once, but End does not wait for
+// that. An agent that somebody else ends is fault.Unsupported.
+func (c *Client) End(ctx context.Context, grace time.Duration) error {
+	return c.ask(ctx, &wire.Request{Op: wire.OpEnd, GraceMS: grace.Milliseconds()}, nil)
+}
+
 // KillAll ends all processes with all that they started, by SIGKILL, and waits until nothing is
 // left. Their records say "killed"; by an older agent "stopped". Nothing is forked for it inside.
 func (c *Client) KillAll(ctx context.Context) error {

@@ -51,6 +51,9 @@ type Options struct {
 	// unknown, and then nothing is said to have ended by them.
 	OOMKills, PidsRefusals func() (int64, error)
 
+	// End has the process end; nil: whoever made what it is process 1 of ends that.
+	End func()
+
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
 	Init bool
 
@@ -302,6 +305,17 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		ctx, done := c.Until(ctx)
 		defer done()
 		return c.Outcome(s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond, req.Cause))
+	case wire.OpEnd:
+		if s.o.End == nil {
+			break
+		}
+		ctx, done := c.Until(ctx)
+		defer done()
+		if err := s.shutdown(ctx, time.Duration(req.GraceMS)*time.Millisecond, ""); err != nil {
+			return err
+		}
+		defer s.o.End()
+		return c.Outcome(nil)
 	case wire.OpSuspend:
 		ctx, done := c.Until(ctx)
 		defer done()

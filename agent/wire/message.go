@@ -65,6 +65,8 @@ const (
 	// OpShutdown: GraceMS, Cause, which is "stopped" where it is empty. Reply, Done when no
 	// process is left.
 	OpShutdown = "shutdown"
+	// OpEnd: GraceMS. As OpShutdown; behind Done the agent ends, and what it is process 1 of.
+	OpEnd = "end"
 	// OpSuspend: Turn. Reply, Done when the time limits of all processes stand still and
 	// none is being started; nothing is until OpContinue, or until the agent has run for
 	// 10 s: it was not frozen then. A Turn below that of an earlier call is Failure

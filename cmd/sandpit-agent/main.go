@@ -3,8 +3,8 @@
 
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
-// it that it needs, as `sandpit-agent serve FILE` in any container, and beside such a one as `sandpit-agent relay SOCKET`
-// and, for a moment, as `sandpit-agent step NAME`; see package plain. Under the name sudo it is the sandbox's sudo, see
+// it that it needs, as `sandpit-agent serve FILE|JSON` in any container, and beside such a one as `sandpit-agent relay SOCKET`
+// and, for a moment, as `sandpit-agent step NAME` or `sandpit-agent install DIR`; see package plain. Under the name sudo it is the sandbox's sudo, see
 // package agent/sudo.
 package main
 
@@ -58,10 +58,12 @@ func told(word, arg string) {
 		err = plain.Serve(context.Background(), arg)
 	case "relay":
 		err = plain.Relay(context.Background(), arg)
+	case "install":
+		err = plain.Install(arg)
 	case "step":
 		err = plain.Step(arg)
 	default:
-		err = fmt.Errorf("%q is none of \"serve\", \"relay\" and \"step\"", word)
+		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\" and \"install\"", word)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)

@@ -10,7 +10,7 @@
 // the Lack constants of package wire.
 //
 // It serves on a unix socket, on an address of TCP, or over its standard input and output. Whoever
-// comes begins with a handshake by the key that the file has; see package handshake. Only where the agent is
+// comes begins with a handshake by the key that the file has, or that server and agent agree on; see package handshake. Only where the agent is
 // root, no command is, and there is nothing but a socket, which is refused to all other users, the kernel
 // vouches for who connects, and the key may be missing.
 //

@@ -5,8 +5,10 @@ package plain
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,4 +28,24 @@ func (c *Config) makeHome() error {
 		return err
 	}
 	return errors.Join(dir.Chown(int(c.UID), int(c.GID)), dir.Close())
+}
+
+// begin makes what it should be of a directory that is root's and empty. A link is not followed.
+func (c *Config) begin(path string) error {
+	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil || st.Uid != 0 { //nolint:gosec // a descriptor
+		return err
+	}
+	if _, err := dir.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := dir.Chmod(0o755); err != nil || path == filepath.Dir(c.Home) {
+		return err
+	}
+	return dir.Chown(int(c.UID), int(c.GID))
 }

@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ import (
 	"sandpit.dev/agent/wire"
 )
 
-// Config is what the agent is told, as JSON in a file that it removes.
+// Config is what the agent is told, as JSON in a file that it removes, or as its argument itself.
 type Config struct {
 	// Where it serves: any of these, and one at least. With Stdio alone it ends when its input does.
 	Socket  string `json:"socket,omitempty"`  // absolute path of a unix socket; what is there is replaced
@@ -40,6 +41,9 @@ type Config struct {
 	// Key is what every connection begins with, see package handshake. It may be missing where only a
 	// socket is served on, and no command runs as a user who can connect to that.
 	Key *handshake.Key `json:"key,omitempty"`
+	// Server is in the place of Key where others may read the configuration, as of one in an argument: the public half
+	// of a pair of the server's. The agent makes one, too, and tells its public half in a line on standard output, see [handshake.ParseLine].
+	Server *handshake.Public `json:"server,omitempty"`
 
 	Log string `json:"log"` // absolute path of the directory for logs of processes, made if it is missing
 
@@ -51,9 +55,12 @@ type Config struct {
 
 	Workspace string `json:"workspace,omitempty"` // "": /workspace
 	// Home is that of the user, made and given to it where there is none; "": the workspace.
-	Home        string `json:"home,omitempty"`
-	MaxLogBytes int64  `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
-	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
+	Home string `json:"home,omitempty"`
+	// Disk are directories of a disk that may be new. Those that are root's and empty become the user's, but for one that homes
+	// are in, and everybody may look into each.
+	Disk        []string `json:"disk,omitempty"`
+	MaxLogBytes int64    `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
+	OpenFiles   uint32   `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
 	// Threads are made at the start and kept, where commands could leave no process over: Go's runtime
 	// ends the agent when it cannot have a thread for a system call that takes long.
 	Threads int `json:"threads,omitempty"`
@@ -66,11 +73,11 @@ type Config struct {
 // maxConfig bounds the file, in bytes.
 const maxConfig = 64 << 10
 
-// Serve reads and removes the file, and serves as long as the process lives, or until ctx is
-// done. It is called once, by the first thread, locked to it, before anything else runs: see
+// Serve reads and removes the file, or takes the text of one that begins with a brace, and serves as long as the process
+// lives, or until ctx is done. It is called once, by the first thread, locked to it, before anything else runs: see
 // [server.BecomeInit].
-func Serve(ctx context.Context, file string) error {
-	c, err := read(file)
+func Serve(ctx context.Context, config string) error {
+	c, err := configOf(config)
 	if err != nil {
 		return err
 	}
@@ -88,10 +95,13 @@ func Serve(ctx context.Context, file string) error {
 			return err
 		}
 	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	opts, err := c.options(first)
 	if err != nil {
 		return err
 	}
+	opts.End = end
 	listeners, err := c.listen()
 	if err != nil {
 		return err
@@ -99,6 +109,11 @@ func Serve(ctx context.Context, file string) error {
 	var stream net.Conn
 	if c.Stdio {
 		if stream, err = serve.Stdio(); err != nil {
+			return err
+		}
+	}
+	if c.Server != nil {
+		if err := c.agree(); err != nil {
 			return err
 		}
 	}
@@ -146,6 +161,31 @@ func (c *Config) serve(ctx context.Context, s *server.Server, listeners []net.Li
 	return first
 }
 
+// configOf returns what a text says, or the file that it is the path of.
+func configOf(config string) (*Config, error) {
+	if !strings.HasPrefix(config, "{") {
+		return read(config)
+	}
+	c, err := parse([]byte(config))
+	if err == nil && c.Key != nil {
+		err = errors.New("the configuration is not valid: key: others can read an argument; give server, or a file")
+	}
+	return c, err
+}
+
+// agree makes the key of the server's public half, and tells the agent's own.
+func (c *Config) agree() error {
+	private, public, err := handshake.NewPair()
+	if err == nil {
+		c.Key, err = private.AgreeAsAgent(*c.Server)
+	}
+	if err != nil {
+		return fmt.Errorf("agree on a key: %w", err)
+	}
+	_, err = fmt.Println(public.Line())
+	return err
+}
+
 // read reads the file and removes it, whatever is in it.
 func read(file string) (*Config, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NOFOLLOW, 0)
@@ -159,6 +199,11 @@ func read(file string) (*Config, error) {
 	if len(b) > maxConfig {
 		return nil, fmt.Errorf("the configuration has more than %d bytes", maxConfig)
 	}
+	return parse(b)
+}
+
+// parse reads a configuration and checks it.
+func parse(b []byte) (*Config, error) {
 	var c Config
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
@@ -181,7 +226,9 @@ func read(file string) (*Config, error) {
 		return nil, errors.New("the configuration is not valid: uid: commands run as root only where they ask for it")
 	case own != 0 && (c.UID != own || c.Root):
 		return nil, fmt.Errorf("the agent is user %d, not root: it cannot run commands as another user", own)
-	case c.Key == nil && (c.Address != "" || c.Stdio || c.Root || own != 0):
+	case c.Key != nil && c.Server != nil:
+		return nil, errors.New("the configuration is not valid: key and server: one of them is enough")
+	case c.Key == nil && c.Server == nil && (c.Address != "" || c.Stdio || c.Root || own != 0):
 		return nil, errors.New("the configuration is not valid: key: there is none, and others than the server may reach what the agent serves on")
 	}
 	return &c, nil
@@ -222,6 +269,9 @@ func (c *Config) options(first bool) (server.Options, error) {
 	if os.Geteuid() == 0 {
 		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
 	}
+	for _, dir := range c.Disk {
+		_ = c.begin(dir) // as it is with the home
+	}
 	if c.Home != "" {
 		_ = c.makeHome() // what is in the way is the sandbox's own, which lacks a home then and nothing else
 	}
@@ -255,7 +305,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 	case os.Geteuid() != 0:
 		o.Lacks[wire.LackRoot] = "the agent does not run as root"
 		o.Lacks[wire.LackPrivateLog] = "commands run as the agent's own user, and reach its logs"
-	case c.Key == nil:
+	case c.Key == nil && c.Server == nil:
 		o.Lacks[wire.LackRoot] = "commands that run as root would reach the agent's socket, and it was given no key"
 	default:
 		o.Lacks[wire.LackRoot] = "the agent was not told to run commands as root"
