@@ -11,7 +11,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The packages of all modules: those that go.work lists.
 ALL := ./... ./bench/...
 # Those that wait more than they work, and take longest, begin first: three packages at a time fill two cores.
-FIRST := ./runtime/native ./runtime/docker ./test/... ./engine
+FIRST := ./runtime/native ./runtime/docker ./runtime/kubernetes ./test/... ./engine
 
 # The race detector, but for SQLite: it is C in Go's clothes, which nobody here mends, and takes five times as long under it.
 RACE := -race -gcflags='modernc.org/...=-race=false -d=checkptr=0'
@@ -49,8 +49,8 @@ test: agent ## Run all tests, under the race detector
 # The base of the two suites over HTTP, which is run over HTTP/2 and TLS, too; `make soak` runs all of them so.
 TLS = ^(TestExec|TestExecStream|TestFiles|TestProcessSocket|TestConnectPort|TestWatch|TestRunCommand|TestEras|TestEndOfSession|TestSSE|TestAStreamThatBrokeGoesOn|TestThroughTheBridge|TestArtifactsAreServed)$$
 
-peers: # what the benchmark is compared with, and the images: before the tests, which they would slow down
-	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 20m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns)$$' ./bench ./image ./test/script ./test/browser
+peers: # what the benchmark is compared with, the images, and the cluster: before the tests, which they would slow down
+	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 40m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns|TestItsNodeRunsPods)$$' ./internal/cluster ./bench ./image ./test/script ./test/browser
 
 test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute

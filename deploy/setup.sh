@@ -7,6 +7,7 @@
 # and with "tests" as its argument, what nothing else needs:
 #   npm          fetches the MCP conformance suite and clients
 #   git          serves what sandboxes clone
+#   iproute2, nftables, libseccomp-dev  are for a cluster: its network, its policies, its runc
 # Without root, or without apt-get, it says what is missing and goes on.
 set -eu
 
@@ -19,6 +20,9 @@ need gcc gcc
 if [ "${1:-}" = tests ]; then
 	need npm npm
 	need git git
+	need ip iproute2
+	need nft nftables
+	[ -e /usr/include/seccomp.h ] || missing="$missing libseccomp-dev"
 fi
 [ -e /usr/include/stdlib.h ] || missing="$missing libc6-dev"
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing="$missing debian-archive-keyring"

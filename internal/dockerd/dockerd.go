@@ -180,7 +180,7 @@ func start(ctx context.Context, o Options, groups []string, socket string, cmd *
 	cmd.SysProcAttr.Setpgid = true
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // the thread ends with us, however we end
 	err = e.thread.Do(func() error {
-		if err := errors.Join(letGo(o.Dir), hidePlaces()); err != nil {
+		if err := errors.Join(programs.LetGo(o.Dir), hidePlaces()); err != nil {
 			return err
 		}
 		if err := mountData(ctx, o); err != nil {
@@ -248,26 +248,6 @@ func hidePlaces() error {
 	}
 	if err := unix.Mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/etc-upper,workdir=/run/etc-work"); err != nil {
 		return fmt.Errorf("a private /etc: %w", err)
-	}
-	return nil
-}
-
-// letGo detaches from the thread's namespace what others have mounted below the directory of temporary
-// files. It would stay mounted here when they unmount it, with all that it holds. What dir is in stays.
-func letGo(dir string) error {
-	info, err := os.ReadFile("/proc/thread-self/mountinfo")
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(info)) {
-		f := strings.Fields(line)
-		if len(f) < 5 || !strings.HasPrefix(f[4], os.TempDir()+"/") || strings.HasPrefix(dir+"/", f[4]+"/") {
-			continue
-		}
-		// One below another went with it; one of a name with a space or a backslash in it stays.
-		if err := unix.Unmount(f[4], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("what others mounted: %s: %w", f[4], err)
-		}
 	}
 	return nil
 }

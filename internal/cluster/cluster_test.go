@@ -1,0 +1,48 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sandpit.dev/internal/cluster"
+	"sandpit.dev/internal/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+
+// It runs first where nothing is built yet: see make peers.
+func TestItsNodeRunsPods(t *testing.T) {
+	c := clustertest.Get(t)
+	out := clustertest.Kubectl(t, c, "get", "nodes", "-o", "wide")
+	if !strings.Contains(out, " Ready ") || !strings.Contains(out, cluster.Version) {
+		t.Fatal(out)
+	}
+	space := clustertest.Space(t, c)
+	clustertest.Kubectl(t, c, "-n", space, "run", "one", "--image=localhost/pause:1")
+	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/one", "--timeout=60s")
+}
+
+// What the kubelet would set on the whole machine it finds set, in files of its own.
+func TestTheHostsSettingsStayAsTheyAre(t *testing.T) {
+	c := clustertest.Get(t)
+	const name = "kernel/panic_on_oops"
+	host, err := os.ReadFile("/proc/sys/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	its, err := c.Command(t.Context(), "cat", "/proc/sys/"+name).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(c.Kubeconfig)), "sysctl", filepath.Base(name))); err != nil || string(file) != string(its) {
+		t.Errorf("the node sees %q, and not its own file %q, %v", its, file, err)
+	}
+	if again, err := os.ReadFile("/proc/sys/" + name); err != nil || string(again) != string(host) {
+		t.Errorf("the host's was %q and is %q, %v", host, again, err)
+	}
+}

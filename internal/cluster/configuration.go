@@ -1,0 +1,73 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// configurations are the files that the components of a node read, by their names. DIR is the cluster's directory, and BIN
+// that of its programs.
+var configurations = map[string]string{
+	"network/10-bridge.conflist": `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"hairpinMode":true,
+"ipam":{"type":"host-local","ranges":[[{"subnet":"10.244.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
+`,
+	// restrict_oom_score_adj: a host may not let root lower it.
+	"containerd.toml": `version = 3
+root = "DIR/containerd"
+state = "/run/containerd"
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+  sandbox = "localhost/pause:1"
+[plugins.'io.containerd.cri.v1.runtime']
+  restrict_oom_score_adj = true
+  [plugins.'io.containerd.cri.v1.runtime'.cni]
+    bin_dirs = ["BIN"]
+    conf_dir = "DIR/network"
+  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+      BinaryName = "BIN/runc"
+      SystemdCgroup = false
+`,
+	"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+cgroupDriver: cgroupfs
+failCgroupV1: false
+failSwapOn: false
+containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+resolvConf: DIR/resolv.conf
+authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: DIR/pki/ca.crt}}
+authorization: {mode: Webhook}
+tlsCertFile: DIR/pki/kubelet.crt
+tlsPrivateKeyFile: DIR/pki/kubelet.key
+evictionHard: {memory.available: "100Mi", nodefs.available: "1%", imagefs.available: "1%"}
+imageGCHighThresholdPercent: 100
+maxPods: 250
+`,
+	"resolv.conf": "nameserver 127.0.0.1\n",
+	"objects.yaml": `apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: standard
+  annotations: {storageclass.kubernetes.io/is-default-class: "true"}
+provisioner: kubernetes.io/host-path
+`,
+}
+
+// configure writes them.
+func configure(dir, bin string) error {
+	for name, text := range configurations {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		text = strings.NewReplacer("DIR", dir, "BIN", bin).Replace(text)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster runs a Kubernetes cluster of one node for a test, on a host that has none and
+// shall not get one.
+//
+// All its components are real: etcd, the API server, the controllers, the scheduler, the kubelet, containerd and
+// runc. They are built of their modules, as directory parts has them, which takes ten minutes or so, once. There is
+// no plug-in of a network that enforces policies among such modules; a small one of our own does.
+//
+// A node changes the host that it runs on. So it has namespaces of its own for mounts, processes and the network,
+// control groups below one name, and files of its own in the place of the kernel's settings that it would change.
+// Ended is process 1 of its namespace, and with it all that it started.
+package cluster
