@@ -181,7 +181,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 		return err
 	}
 	down.Add(func() { report(log, "close the images", images.Close()) })
-	drivers, err := cfg.Runtimes.open(ctx, cfg.Data, self, opts, &down, log)
+	drivers, err := cfg.Runtimes.open(ctx, cfg.Data, self, opts, images, &down, log)
 	if err != nil {
 		return err
 	}

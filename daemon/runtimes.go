@@ -17,6 +17,7 @@ import (
 	"sandpit.dev/internal/cleanup"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/docker"
+	"sandpit.dev/runtime/kubernetes"
 	"sandpit.dev/runtime/native"
 	"sandpit.dev/sandbox"
 )
@@ -24,18 +25,20 @@ import (
 // Runtimes are the kinds of runtime that a server has, each its section of the configuration.
 // This is the only place that names them: a new one is a field and an entry of list.
 type Runtimes struct {
-	// Names are the runtimes that the server has, the first by default; none: native, and docker where
-	// docker.host is set. The others are neither opened nor looked after.
+	// Names are the runtimes that the server has, the first by default; none: native, docker where docker.host is set, and
+	// kubernetes where kubernetes.kubeconfig is. The others are neither opened nor looked after.
 	Names  []string    `yaml:"runtimes"`
 	Native native.Kind `yaml:"native"`
 	Docker docker.Kind `yaml:"docker"`
+
+	Kubernetes kubernetes.Kind `yaml:"kubernetes"`
 	// Others are further kinds: of a program that embeds the server, or of a test.
 	Others []runtime.Kind `yaml:"-"`
 }
 
 // list returns all kinds.
 func (r *Runtimes) list() []runtime.Kind {
-	return append([]runtime.Kind{&r.Native, &r.Docker}, r.Others...)
+	return append([]runtime.Kind{&r.Native, &r.Docker, &r.Kubernetes}, r.Others...)
 }
 
 // named returns the kind that has the name, or nil.
@@ -122,7 +125,7 @@ func place(k runtime.Kind, data, namespace string) runtime.Place {
 }
 
 // open opens the drivers of all kinds, by name, and adds their closing to down.
-func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Options, down *cleanup.Stack, log *slog.Logger) (map[string]runtime.Driver, error) {
+func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Options, images runtime.Publisher, down *cleanup.Stack, log *slog.Logger) (map[string]runtime.Driver, error) {
 	program := opts.Agent
 	if program == nil {
 		var err error
@@ -134,7 +137,7 @@ func (r *Runtimes) open(ctx context.Context, data string, self identity, opts Op
 	wanted := r.wanted()
 	for _, k := range wanted {
 		d, err := k.Open(ctx, runtime.OpenOptions{
-			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Logger: log, Patient: len(wanted) > 1,
+			Place: place(k, data, self.Namespace), Installation: self.ofStore(opts.Adopt), Agent: program, Publisher: images, Logger: log, Patient: len(wanted) > 1,
 		})
 		if err != nil {
 			return nil, err

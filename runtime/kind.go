@@ -58,9 +58,17 @@ type OpenOptions struct {
 	Installation Installation
 	Agent        []byte       // the agent's program, a static binary
 	Logger       *slog.Logger // what goes wrong behind a caller's back; nil drops it
+	Publisher    Publisher    // of images, for kinds whose hosts pull them; nil: there is none
 	// Patient: the server has other runtimes. A kind of which something elsewhere is a part, an Engine
 	// say, opens without that, too, and refuses what needs it until it comes.
 	Patient bool
+}
+
+// Publisher puts images into registries.
+type Publisher interface {
+	// Publish puts what is below a directory into a registry, as an image that the reference names, with labels. What is there already is not
+	// sent again. It returns the digest of its manifest. The directory does not change meanwhile.
+	Publish(ctx context.Context, dir, reference string, labels map[string]string) (digest string, err error)
 }
 
 // Installation identifies the owner of the disks, so that a store of disks that is missing or

@@ -19,7 +19,6 @@ import (
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -51,9 +50,9 @@ func (a *API) socket(g *guard.Guard) http.Handler {
 		if q := c.R.URL.Query(); q.Get("EIO") != "4" || q.Get("transport") != "websocket" || !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
 			return fault.New(fault.NotFound, "events are told over a WebSocket by Engine.IO 4: EIO=4&transport=websocket")
 		}
-		c.UpgradeDetached(c.R.Context(), guard.MaxFirstMessage, func(ctx context.Context, conn *websocket.Conn) func() {
+		c.Upgrade(c.R.Context(), guard.MaxFirstMessage, func(ctx context.Context, conn *websocket.Conn) {
 			s := &follower{API: a, r: c.R, conn: conn, stall: c.Stall()}
-			return s.begin(ctx)
+			s.serve(ctx)
 		})
 		return nil
 	}))
@@ -85,8 +84,7 @@ func (s *follower) send(ctx context.Context, packet string, body any) error {
 	return nil
 }
 
-// begin has the client say who it is, and returns what follows then; nil: nothing.
-func (s *follower) begin(ctx context.Context) (serve func()) {
+func (s *follower) serve(ctx context.Context) {
 	open := struct {
 		SID          string   `json:"sid"`
 		Upgrades     []string `json:"upgrades"`
@@ -95,35 +93,31 @@ func (s *follower) begin(ctx context.Context) (serve func()) {
 		MaxPayload   int      `json:"maxPayload"`
 	}{rand.Text(), []string{}, pingInterval.Milliseconds(), pingTimeout.Milliseconds(), guard.MaxFirstMessage}
 	if s.send(ctx, packetOpen, open) != nil {
-		return nil
+		return
 	}
 	ctx, caller, done, err := s.introduce(ctx)
 	if err != nil {
 		s.refuse(ctx, err)
-		return nil
+		return
 	}
-	return func() {
-		defer done()
-		s.serve(ctx, caller)
-	}
-}
-
-func (s *follower) serve(ctx context.Context, caller access.Caller) {
+	defer done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var reading sync.WaitGroup
-	defer reading.Wait()
+	var wg sync.WaitGroup
+	defer wg.Wait()
 	defer s.conn.CloseNow() // which ends the reading
-	reading.Go(func() { defer cancel(); s.read(ctx) })
+	wg.Go(func() { defer cancel(); s.read(ctx) })
+	wg.Go(func() { defer cancel(); s.ping(ctx) })
 	begun, err := s.follow(ctx, caller)
 	switch {
-	case ctx.Err() != nil:
+	case err == nil || ctx.Err() != nil:
 	case begun:
 		_ = s.send(ctx, packetClose, nil)
 	default:
 		s.refuse(ctx, err)
 	}
 	_ = s.conn.Close(websocket.StatusNormalClosure, "")
+	cancel()
 }
 
 // refuse ends a connection that was not taken.
@@ -167,15 +161,30 @@ func (s *follower) introduce(ctx context.Context) (context.Context, access.Calle
 
 // read waits for the end of the client. It says nothing but that it is alive.
 func (s *follower) read(ctx context.Context) {
-	silent := time.AfterFunc(pingInterval+pingTimeout, func() { _ = s.conn.CloseNow() })
-	defer silent.Stop()
 	steady := context.WithoutCancel(ctx) // a context that ends breaks the connection
 	for {
-		_, text, err := s.conn.Read(steady)
+		limit, cancel := context.WithTimeout(steady, pingInterval+pingTimeout)
+		_, text, err := s.conn.Read(limit)
+		cancel()
 		if err != nil || string(text) == packetClose || string(text) == packetLeave {
 			return
 		}
-		silent.Reset(pingInterval + pingTimeout)
+	}
+}
+
+// ping asks whether the client is there, as the protocol wants it. What it answers, read reads in time.
+func (s *follower) ping(ctx context.Context) {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if s.send(ctx, packetPing, nil) != nil {
+			return
+		}
 	}
 }
 
@@ -186,18 +195,24 @@ type updated struct {
 	NewState string       `json:"newState"`
 }
 
-// follow tells of the sandboxes of the caller's project until ctx is done. begun reports whether the client was told that it is
-// connected: what is committed from then on it hears of.
+// follow tells of the sandboxes of the caller's project. begun reports whether the client was told that it is connected: what
+// is committed from then on it hears of.
 func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool, err error) {
+	connect := func(string, bool) error {
+		begun = true
+		return s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()})
+	}
+	if s.Events == nil {
+		if err := connect("", false); err != nil {
+			return begun, err
+		}
+		<-ctx.Done()
+		return begun, nil
+	}
 	states := make(map[string]string) // the last that were told, as far as they are known
 	err = s.Events.Follow(ctx, caller, events.Query{Types: []string{string(events.Sandbox), string(events.Template)}}, events.Follower{
-		Begun: func(string, bool) error {
-			begun = true
-			return s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()})
-		},
-		Gap:   func(string) error { return nil },                    // clients look by themselves, too
-		Beat:  func() error { return s.send(ctx, packetPing, nil) }, // what the client answers, read reads in time
-		Every: pingInterval,
+		Begun: connect,
+		Gap:   func(string) error { return nil }, // clients look by themselves, too
 		Told: func(all []*events.Event, _ string) error {
 			for _, e := range all {
 				if strings.HasPrefix(e.Type, string(events.Template)+".") {
@@ -232,13 +247,8 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 // maxStates bounds the sandboxes and snapshots whose last state a follower knows.
 const maxStates = 10_000
 
-// sandboxOf returns the sandbox of an event as it is now, in the state that it came to with the event: what is committed may not be
-// in memory yet, and no other event would tell of it. ok is false where it is gone, and this is an earlier event.
+// sandboxOf returns the sandbox of an event as it is now; ok is false where it is gone, and this is an earlier event.
 func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (box wire.Sandbox, ok bool, err error) {
-	var then v1.Sandbox
-	if err := json.Unmarshal(e.Object, &then); err != nil {
-		return wire.Sandbox{}, false, fault.Wrap(fault.Internal, err, "an event cannot be read")
-	}
 	now, err := s.Sandboxes.Inspect(ctx, caller, e.Subject)
 	switch {
 	case fault.Is(err, fault.NotFound) && e.Type == "sandbox.deleted":
@@ -248,6 +258,5 @@ func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *event
 	case err != nil:
 		return wire.Sandbox{}, false, err
 	}
-	now.State = sandbox.State(then.Status)
 	return wire.Sandbox{ListItem: s.item(s.r, now), Env: map[string]string{}}, true, nil
 }

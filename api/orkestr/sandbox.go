@@ -5,7 +5,6 @@ package orkestr
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -94,11 +93,7 @@ func (a *API) request(in *createSandbox) (engine.CreateRequest, error) {
 	if b.Timeout == nil {
 		b.Timeout = new(int64(defaultLife))
 	}
-	r, err := b.Create.Request(&a.Services, b.Snapshot)
-	if _, ok := errors.AsType[orkestrterms.TooLarge](err); ok {
-		err = coded(codePlan, http.StatusForbidden, err)
-	}
-	return r, err
+	return b.Create.Request(&a.Services, b.Snapshot)
 }
 
 // here refuses a place that is not this server.

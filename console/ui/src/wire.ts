@@ -578,7 +578,6 @@ export interface CreateVolume {
 
 export interface CreateWebhook {
   description?: null | string;
-  format?: null | string;
   types?: string[];
   url: string;
 }
@@ -2712,7 +2711,6 @@ export interface Webhook {
   disabled_at: null | string;
   disabled_by?: string;
   failures: number;
-  format: string;
   id: string;
   old_secret_until: null | string;
   project: string;

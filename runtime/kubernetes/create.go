@@ -1,0 +1,238 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/kubernetes/kubeapi"
+	"sandpit.dev/sandbox"
+)
+
+// Bounds of what is waited for.
+const (
+	startPatience = 2 * time.Minute // a pod gets to run: its image may have to be pulled
+	undoPatience  = 2 * time.Minute // what is taken back gets
+	wordPatience  = 30 * time.Second
+	claimPatience = 30 * time.Second // a claim gets to be bound
+)
+
+// check refuses what this driver cannot do, before anything is made.
+func (d *Driver) check(spec runtime.Spec) error {
+	switch {
+	case !sandbox.ValidID(string(spec.ID)):
+		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
+	case len(spec.Mounts) > 0:
+		return fault.New(fault.Unsupported, "the kubernetes runtime mounts no volumes").WithRemedy("use the native runtime, or the docker one")
+	case spec.From != "":
+		return fault.New(fault.Unsupported, "the kubernetes runtime makes no sandbox of a snapshot").WithRemedy("use the native runtime, or the docker one")
+	}
+	return nil
+}
+
+// Create makes a claim and a pod.
+func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
+	if err := d.check(spec); err != nil {
+		return nil, err
+	}
+	images, err := d.ready(ctx, spec.Image)
+	if err != nil {
+		return nil, err
+	}
+	i := d.newInstance(spec.ID)
+	end, err := i.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if d.register(i) != i {
+		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
+	}
+	// From here on a caller that goes away is answered when it is known what there is to take back.
+	work, cancel := d.finishing(ctx, startPatience)
+	defer cancel()
+	if _, err = kubeapi.Claims().Create(work, d.api, d.space, d.claim(spec)); fault.Is(err, fault.Exists) {
+		d.forget(i)
+		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		stop := context.AfterFunc(ctx, cancel)
+		err = i.start(work, spec, images)
+		stop()
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		undoing, done := d.finishing(ctx, undoPatience)
+		defer done()
+		if undo := i.remove(undoing); undo != nil {
+			d.log.Error("a sandbox that was not made is left behind", "sandbox", spec.ID, "error", undo)
+			err = errors.Join(err, undo)
+		}
+		return nil, err
+	}
+	return i, nil
+}
+
+// ready returns the images of a sandbox's pod, where nodes can have them, or why no pod can be made now.
+func (d *Driver) ready(ctx context.Context, img runtime.Image) (out references, err error) {
+	if err := d.learn(ctx); err != nil {
+		return out, err
+	}
+	if err := d.deny(ctx); err != nil {
+		return out, err
+	}
+	if out.agent, err = d.agentImage(ctx); err == nil {
+		out.image, err = d.imageOf(ctx, img)
+	}
+	return out, err
+}
+
+// Start brings it up again, by another pod on its claim.
+func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
+	if err := i.d.check(spec); err != nil {
+		return err
+	}
+	end, err := i.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	switch _, err := i.life(); {
+	case err == nil:
+		return fault.New(fault.State, "sandbox %s is running already", i.id)
+	case !fault.Is(err, fault.State):
+		return err
+	}
+	images, err := i.d.ready(ctx, spec.Image)
+	if err != nil {
+		return err
+	}
+	work, cancel := context.WithTimeoutCause(ctx, startPatience, fault.New(fault.Unavailable, "sandbox %s did not start within %v", i.id, startPatience).
+		WithRemedy("see why by kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
+	defer cancel()
+	if err := i.start(work, spec, images); err != nil {
+		undo, done := i.d.finishing(ctx, undoPatience)
+		defer done()
+		return errors.Join(err, i.stop(undo, 0), i.clearPod(undo))
+	}
+	return nil
+}
+
+// start has a pod made, and waits until its agent answers. verb is held. After an error there may be a pod.
+func (i *Instance) start(ctx context.Context, spec runtime.Spec, images references) error {
+	if err := i.clear(); err != nil {
+		return err
+	}
+	private, public, err := handshake.NewPair()
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "a key cannot be made")
+	}
+	p, err := i.d.pod(spec, images, public)
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
+	}
+	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
+	if fault.Is(err, fault.Exists) { // of an earlier start
+		if err = i.clearPod(ctx); err == nil {
+			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	running, err := i.await(ctx, made)
+	if err != nil {
+		return err
+	}
+	key, err := i.agree(ctx, private)
+	if err == nil {
+		err = i.keep(running.UID, key)
+	}
+	if err != nil {
+		return err
+	}
+	i.rises(running, key)
+	_, err = i.life()
+	return err
+}
+
+// agree returns the key that the agent has, by the public half that it wrote into its log.
+func (i *Instance) agree(ctx context.Context, private *handshake.Private) (*handshake.Key, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wordPatience, fault.New(fault.Unavailable, "the agent of sandbox %s says nothing in its log within %v", i.id, wordPatience))
+	defer cancel()
+	line, err := i.d.api.FirstLine(ctx, i.d.space, objectName(i.id), container)
+	if err != nil {
+		return nil, err
+	}
+	public, err := handshake.ParseLine(line)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start: %s", i.id, sandbox.Clip(line, 200))
+	}
+	key, err := private.AgreeAsServer(public)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, err, "no key can be agreed on with the agent of sandbox %s", i.id)
+	}
+	return key, nil
+}
+
+// await waits until a pod's container runs, and returns it so.
+func (i *Instance) await(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
+	claims := time.NewTimer(i.d.claimPatience)
+	defer claims.Stop()
+	for {
+		i.mu.Lock()
+		if i.seen != nil && i.seen.UID == p.UID {
+			p = i.seen
+		}
+		gone, heard := i.gone == p.UID, i.heard
+		i.mu.Unlock()
+		switch {
+		case gone:
+			return nil, fault.New(fault.Unavailable, "the pod of sandbox %s was deleted while it started", i.id)
+		case runs(p) && p.Status.PodIP != "":
+			return p, nil
+		}
+		if err := i.hopeless(p); err != nil {
+			return nil, err
+		}
+		select {
+		case <-heard:
+		case <-claims.C:
+			if why := unbound(p); why != "" {
+				return nil, fault.New(fault.Unavailable, "the disk of sandbox %s was not made within %v: %s", i.id, i.d.claimPatience, why).
+					WithRemedy("see kubectl -n %s describe pvc %s, and whether kubernetes.storage_class is one of the cluster's", i.d.space, objectName(i.id))
+			}
+		case <-ctx.Done():
+			return nil, i.late(ctx, p)
+		}
+	}
+}
+
+// late is the error of a pod that is not there in time, with what the cluster says of it.
+func (i *Instance) late(ctx context.Context, p *corev1.Pod) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	if why := waitsFor(p); why != "" {
+		return fault.Wrap(fault.Unavailable, cause, "the pod of sandbox %s does not run: %s", i.id, why).
+			WithRemedy("see kubectl -n %s describe pod %s", i.d.space, objectName(i.id))
+	}
+	return cause
+}

@@ -1,0 +1,20 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kubernetes is the runtime on a cluster: a sandbox is a pod, and its disk is a claim.
+//
+// The driver makes, finds and deletes both by plain verbs, and hears by one watch what becomes of the pods. It keeps no
+// record of them: they have labels, which name the server's namespace and the sandbox. What it keeps in its directory is the
+// key of each agent, and which sandboxes it stopped.
+//
+// The agent is process 1 of the pod's one container. It comes by an image of one file, which is mounted as a volume, or copied
+// by an init container where the cluster mounts no images. It listens on the pod's address, and is reached there, or by
+// forwarding a port through the API server. All calls go over one connection, which begins with a handshake by a key that
+// server and agent agree on at each start: what the pod is told for that may be read by anybody, and the agent answers in its
+// log, which nobody else in the pod can write to.
+//
+// On the claim are the directories for work, homes and artifacts, and the agent's logs. What else a sandbox writes goes with its
+// pod, as it stops.
+//
+// Pods have a network of the cluster's, and a policy that lets nothing out of it, and nothing in but to the agent's port.
+package kubernetes

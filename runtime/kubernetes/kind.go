@@ -1,0 +1,207 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"sandpit.dev/fault"
+	"sandpit.dev/runtime"
+	"sandpit.dev/runtime/kubernetes/kubeapi"
+	"sandpit.dev/sandbox"
+)
+
+// Kind is the kubernetes runtime as a server is told of it.
+type Kind struct {
+	// Kubeconfig is the path of a file that says how the API server is reached, in-cluster for that of the pod which the server runs
+	// in, or auto: what KUBECONFIG says, else the pod's, else .kube/config in the home. "": the server has no kubernetes runtime.
+	Kubeconfig string `yaml:"kubeconfig"`
+	// Context is one of the kubeconfig; "": its current one.
+	Context string `yaml:"context"`
+	// Namespace is the cluster's in which sandboxes are; "": that of the context, or of the pod.
+	Namespace string `yaml:"namespace"`
+	// Registry is what the names of images begin with, as registry.example/sandpit: the server puts them there, and nodes pull them. "": they
+	// are on the nodes already, as localhost/sandpit/….
+	Registry string `yaml:"registry"`
+	// StorageClass is that of sandboxes' claims; "": the cluster's default.
+	StorageClass string `yaml:"storage_class"`
+	// RuntimeClass is that of pods, as gvisor or kata; "": the cluster's default.
+	RuntimeClass string `yaml:"runtime_class"`
+	// Overcommit is what limits of processors and memory are divided by for what pods request of their nodes; 0: 1, a pod's limits are kept free for it.
+	Overcommit float64 `yaml:"overcommit"`
+	// Reach says how agents are reached: pod, at their pods' addresses, forward, through the API server, or auto: pod where the server runs in a pod of
+	// the cluster, else forward. "": auto.
+	Reach string `yaml:"reach"`
+	// UserNamespaces has root in a pod be nobody on its node, where nodes can do that.
+	UserNamespaces bool `yaml:"user_namespaces"`
+
+	variable string // KUBECONFIG
+	home     string // HOME
+}
+
+var (
+	_ runtime.Kind     = (*Kind)(nil)
+	_ runtime.Optional = (*Kind)(nil)
+)
+
+// Values of fields that mean something else than themselves.
+const (
+	auto         = "auto"
+	inCluster    = "in-cluster"
+	reachPod     = "pod"
+	reachForward = "forward"
+)
+
+// Name returns "kubernetes".
+func (k *Kind) Name() string { return "kubernetes" }
+
+// Wanted reports whether the section names a cluster.
+func (k *Kind) Wanted() bool { return k.Kubeconfig != "" }
+
+// Want asks for it: of the cluster that kubectl would use, where none is named.
+func (k *Kind) Want() { k.Kubeconfig = cmp.Or(k.Kubeconfig, auto) }
+
+// Variables returns those of the section, and kubectl's own, which count where the kubeconfig is auto.
+func (k *Kind) Variables() map[string]any {
+	return map[string]any{
+		"SANDPIT_KUBERNETES_KUBECONFIG": &k.Kubeconfig, "SANDPIT_KUBERNETES_CONTEXT": &k.Context, "SANDPIT_KUBERNETES_NAMESPACE": &k.Namespace,
+		"SANDPIT_KUBERNETES_REGISTRY": &k.Registry, "SANDPIT_KUBERNETES_STORAGE_CLASS": &k.StorageClass, "SANDPIT_KUBERNETES_RUNTIME_CLASS": &k.RuntimeClass,
+		"SANDPIT_KUBERNETES_REACH": &k.Reach, "KUBECONFIG": &k.variable, "HOME": &k.home,
+	}
+}
+
+// Check checks the section.
+func (k *Kind) Check() error {
+	for _, f := range []struct {
+		name, value string
+		wrong       []string
+	}{
+		{"namespace", k.Namespace, validation.IsDNS1123Label(k.Namespace)},
+		{"storage_class", k.StorageClass, validation.IsDNS1123Subdomain(k.StorageClass)},
+		{"runtime_class", k.RuntimeClass, validation.IsDNS1123Subdomain(k.RuntimeClass)},
+	} {
+		if f.value != "" && len(f.wrong) > 0 {
+			return fault.InvalidField("kubernetes."+f.name, "%q is not a valid name in a cluster: %s", sandbox.Clip(f.value, 80), f.wrong[0])
+		}
+	}
+	switch k.Reach {
+	case "", auto, reachPod, reachForward:
+	default:
+		return fault.InvalidField("kubernetes.reach", "%q is none of auto, pod and forward", sandbox.Clip(k.Reach, 40))
+	}
+	if k.Overcommit != 0 && (k.Overcommit < 1 || k.Overcommit > 1000) {
+		return fault.InvalidField("kubernetes.overcommit", "%v is not from 1 to 1000", k.Overcommit)
+	}
+	if strings.HasSuffix(k.Registry, "/") || strings.ContainsAny(k.Registry, " @\n") || k.Registry != "" && !strings.Contains(k.Registry, "/") {
+		return fault.InvalidField("kubernetes.registry", "%q is not a registry and a path in it", sandbox.Clip(k.Registry, 80)).WithRemedy("write it as registry.example/sandpit")
+	}
+	if !k.Wanted() && (k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Overcommit != 0 || k.UserNamespaces) {
+		return fault.InvalidField("kubernetes.kubeconfig", "it is not set, and other fields of kubernetes are").
+			WithRemedy("set kubernetes.kubeconfig to the path of a kubeconfig, to in-cluster or to auto")
+	}
+	return nil
+}
+
+// environment returns where the API server is looked for, and whether this process runs in a pod of its cluster.
+func (k *Kind) environment() (kubeapi.Environment, bool) {
+	file := k.Kubeconfig
+	if file == auto {
+		file = k.variable
+		if file == "" && kubeapi.InPod() {
+			file = inCluster
+		}
+		if file == "" && k.home != "" {
+			file = filepath.Join(k.home, ".kube", "config")
+		}
+	}
+	if file == inCluster {
+		return kubeapi.Environment{}, true
+	}
+	return kubeapi.Environment{Kubeconfig: file, Context: k.Context}, false
+}
+
+// namespaceOf is what objects of a data directory are known by.
+func namespaceOf(p runtime.Place) string {
+	if p.Namespace != "" {
+		return p.Namespace
+	}
+	sum := sha256.Sum256([]byte(p.Dir))
+	return hex.EncodeToString(sum[:6])
+}
+
+func (k *Kind) options(o runtime.OpenOptions) Options {
+	api, inside := k.environment()
+	out := Options{
+		Dir: o.Dir, Namespace: namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
+		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces,
+		Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
+	}
+	if k.Registry != "" {
+		out.Publisher = o.Publisher
+	}
+	return out
+}
+
+// Open opens the driver.
+func (k *Kind) Open(ctx context.Context, o runtime.OpenOptions) (runtime.Driver, error) {
+	d, err := Open(ctx, k.options(o))
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Inspect looks for pods that run and should not, and for directories of sandboxes whose claims are gone.
+func (k *Kind) Inspect(ctx context.Context, p runtime.Place, undue func(sandbox.ID) string, mend bool) ([]runtime.Finding, error) {
+	if _, err := os.Lstat(p.Dir); os.IsNotExist(err) {
+		return nil, nil
+	}
+	d, err := Open(ctx, k.options(runtime.OpenOptions{Place: p}))
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.inspect(ctx, undue, mend)
+	return found, errors.Join(err, d.Close())
+}
+
+func (d *Driver) inspect(ctx context.Context, undue func(sandbox.ID) string, mend bool) ([]runtime.Finding, error) {
+	list, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []runtime.Finding
+	for _, h := range list {
+		why := undue(h.ID)
+		if why == "" {
+			continue
+		}
+		i, err := d.Open(ctx, h)
+		if fault.Is(err, fault.NotFound) { // it was removed meanwhile
+			continue
+		}
+		if err != nil {
+			return out, err
+		}
+		if _, over := i.(*Instance).life(); over != nil { //nolint:forcetypeassert // Open returns no other
+			continue
+		}
+		f := runtime.Finding{Name: "sandbox " + string(h.ID), What: "its pod runs: " + why}
+		if mend {
+			if f.Err = i.Stop(ctx, 0); f.Err == nil {
+				f.Done = "it was stopped"
+			}
+		}
+		out = append(out, f)
+	}
+	return out, nil
+}

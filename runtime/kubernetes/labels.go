@@ -1,0 +1,25 @@
+// Copyright 2026 The sandpit authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import "sandpit.dev/sandbox"
+
+// Labels and annotations of what is ours.
+const (
+	labelServer     = "sandpit.dev/server"  // namespace of the server that made it
+	labelSandbox    = "sandpit.dev/sandbox" // id
+	annotationImage = "sandpit.dev/image"   // digest of the image that the disk began with
+	// annotationProject is no label, since a project's name may be none that a label has.
+	annotationProject = "sandpit.dev/project"
+)
+
+// ours selects what this server made.
+func (d *Driver) ours() string { return labelServer + "=" + d.namespace + "," + labelSandbox }
+
+func (d *Driver) labels(id sandbox.ID) map[string]string {
+	return map[string]string{labelServer: d.namespace, labelSandbox: string(id)}
+}
+
+// objectName is that of a sandbox's pod, and of its claim. Nothing is looked for by it but what has the labels, too.
+func objectName(id sandbox.ID) string { return "sandbox-" + string(id) }
