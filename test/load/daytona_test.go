@@ -5,6 +5,7 @@ package load_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -21,9 +22,13 @@ import (
 // What was answered holds afterwards: sandboxes, files, and what was deleted of them; sessions and terminals are found
 // again, with their variables; what followed something is told that it ended; and nothing is left on the host.
 func TestDaytonasClientsSurviveKill9(t *testing.T) {
-	const clients, watchers = 160, 40
-	h := openAt(t, fixedAddress(t))
-	ctx := t.Context()
+	openAt(t, fixedAddress(t)).survivesClients(160, 40, length(4, 300), nil)
+}
+
+// survivesClients kills a server so many times under clients, watchers, and SDKs that say themselves what is wrong.
+func (h *host) survivesClients(clients, watchers, rounds int, sdks []*sdk) {
+	h.t.Helper()
+	t, ctx := h.t, h.t.Context()
 	transport := &http.Transport{MaxIdleConnsPerHost: clients}
 	defer transport.CloseIdleConnections()
 	w := &wire{base: "http://" + h.listen + "/daytona", token: h.token, http: &http.Client{Transport: transport}}
@@ -41,23 +46,31 @@ func TestDaytonasClientsSurviveKill9(t *testing.T) {
 	before := h.rest()
 
 	a := newAnswers(w, length(10, 24))
-	rounds := length(4, 300)
 	streams := 0
 	for round := range rounds {
-		n, err := h.killedUnderClients(ctx, a, round, clients, watchers)
+		if err := say(sdks, "work"); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		n, killed, err := h.killedUnderClients(ctx, a, round, clients, watchers)
 		if err != nil {
 			t.Fatalf("round %d, before the kill: %v", round, err)
 		}
 		streams += n
 		transport.CloseIdleConnections()
 		h.start()
-		if err := a.kept(ctx); err != nil {
+		if err := say(sdks, fmt.Sprint("rest ", killed.UnixMilli())); err != nil {
+			t.Fatalf("round %d, at the kill: %v", round, err)
+		}
+		if err := errors.Join(a.kept(ctx), say(sdks, "look")); err != nil {
 			t.Fatalf("round %d, after the kill: %v", round, err)
 		}
 	}
 	t.Logf("%d kills under %d clients: %d answers, %d of them that there is too much at once; %v; %d streams ended; %d times a command had not begun; at the end %d sandboxes, %d deleted",
 		rounds, clients+watchers, a.calls, a.many, a.kinds, streams, a.never, len(a.boxes), len(a.dead))
-	h.endsAsClientsUnderstand(ctx, a)
+	endSDKs(t, sdks)
+	if len(sdks) == 0 {
+		h.endsAsClientsUnderstand(ctx, a)
+	}
 	if err := h.deleteAll(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +78,9 @@ func TestDaytonasClientsSurviveKill9(t *testing.T) {
 	h.holdNothingBeyond(before)
 }
 
-// killedUnderClients kills the server at a random moment of a random call. It returns how many streams ended by that.
-func (h *host) killedUnderClients(ctx context.Context, a *answers, round, clients, watchers int) (int, error) {
+// killedUnderClients kills the server at a random moment of a random call. It returns how many streams ended by that, and when
+// that was.
+func (h *host) killedUnderClients(ctx context.Context, a *answers, round, clients, watchers int) (int, time.Time, error) {
 	var streams atomic.Int64
 	g := group{limit: clients + watchers}
 	doomed := untilKilled(ctx, &g, round, clients, a.act)
@@ -88,8 +102,10 @@ func (h *host) killedUnderClients(ctx context.Context, a *answers, round, client
 	}
 	<-doomed
 	time.Sleep(time.Duration(rand.Int64N(int64(20 * time.Millisecond)))) // within a call
+	killed := time.Now()
 	h.kill()
-	return int(streams.Load()), g.wait()
+	err := g.wait()
+	return int(streams.Load()), killed, err
 }
 
 // untilKilled has clients call act in g, each with a name of its own, until it says that the server is broken. The channel is
