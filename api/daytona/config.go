@@ -12,7 +12,6 @@ import (
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/engine/languages"
-	"sandpit.dev/image"
 )
 
 // config is what clients read before all else: older ones to find the toolbox, and newer ones to find nothing that
@@ -23,9 +22,9 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 	if err != nil {
 		return wire.Config{}, err
 	}
-	image := usual(all)
+	image := ""
 	for _, i := range all {
-		if i.Default && image == "" {
+		if i.Default && image == "" || i.Name == languages.Image && i.Allowed && i.Image.Digest != "" {
 			image = i.Name
 		}
 	}
@@ -38,26 +37,14 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 // usualImage is the image of a sandbox of which none is asked for: the one with language servers, where it is built and
 // allowed. "" is what everybody gets: that of a default template, or the server's default.
 func (a *API) usualImage(ctx context.Context, c access.Caller) string {
-	all, err := a.Images.Images(ctx, c)
-	if err != nil {
+	has, err := a.Images.HasImage(ctx, c, languages.Image)
+	if !has || err != nil {
 		return "" // it may create and not look
 	}
-	image := usual(all)
-	if image == "" || a.Templates == nil {
-		return image
-	}
-	kept, err := a.Templates.List(ctx, c)
-	if err != nil || kept.ProjectDefault != "" || kept.ServerDefault != "" {
-		return ""
-	}
-	return image
-}
-
-func usual(all []image.Status) string {
-	for _, i := range all {
-		if i.Name == languages.Image && i.Allowed && i.Image.Digest != "" {
-			return i.Name
+	if a.Templates != nil {
+		if has, err = a.Templates.HasDefault(ctx, c); has || err != nil {
+			return ""
 		}
 	}
-	return ""
+	return languages.Image
 }

@@ -39,6 +39,10 @@ func (o oneImage) Images(context.Context, access.Caller) ([]image.Status, error)
 	return []image.Status{*o.status}, nil
 }
 
+func (o oneImage) HasImage(context.Context, access.Caller, string) (bool, error) {
+	return o.status.State == image.Ready, nil
+}
+
 // bigImage has as many versions as a real one, and longer ones.
 func bigImage() image.Status {
 	versions := make(map[string]string)

@@ -27,6 +27,8 @@ type Activity interface {
 // Images lists and builds what sandboxes run on.
 type Images interface {
 	Images(ctx context.Context, c access.Caller) ([]image.Status, error)
+	// HasImage reports whether an image is here, and allowed.
+	HasImage(ctx context.Context, c access.Caller, name string) (bool, error)
 	// BuildImage waits for a build that goes on whoever waits.
 	BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error)
 	// PullImage waits for a pull, which goes on when its callers leave.

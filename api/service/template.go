@@ -21,6 +21,8 @@ type Templates interface {
 	Provide(ctx context.Context, c access.Caller, r *engine.CreateRequest, of templates.Request) (abandon func(), err error)
 	// List returns the versions of the project and of the server.
 	List(ctx context.Context, c access.Caller) (*templates.Kept, error)
+	// HasDefault reports whether the caller's project, or the server, has a default template.
+	HasDefault(ctx context.Context, c access.Caller) (bool, error)
 	Get(ctx context.Context, c access.Caller, ref string) (*template.Template, error)
 	// Delete deletes a version, or by a name all of its versions.
 	Delete(ctx context.Context, c access.Caller, ref string) error

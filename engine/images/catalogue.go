@@ -94,6 +94,20 @@ func (k *Catalogue) Images(ctx context.Context, c access.Caller) ([]image.Status
 	return k.engine.ImageStore().List(ctx)
 }
 
+// HasImage reports whether an image is here, and allowed.
+func (k *Catalogue) HasImage(ctx context.Context, c access.Caller, name string) (bool, error) {
+	_, leave, err := k.engine.Enter(ctx, c, access.SandboxesRead)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	_, err = k.engine.ImageStore().Find(ctx, name)
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // BuildImage builds an image, unless it is built, and waits for it. The build
 // goes on when ctx ends; Images shows how far it is.
 func (k *Catalogue) BuildImage(ctx context.Context, c access.Caller, name string) (image.Status, error) {

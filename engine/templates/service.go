@@ -289,6 +289,23 @@ func (s *Service) List(ctx context.Context, c access.Caller) (*Kept, error) {
 	return k, err
 }
 
+// HasDefault reports whether the caller's project, or the server, has a default template.
+func (s *Service) HasDefault(ctx context.Context, c access.Caller) (has bool, err error) {
+	if err := c.Require(access.SandboxesRead); err != nil {
+		return false, err
+	}
+	err = s.engine.Store().View(ctx, func(tx store.Tx) error {
+		q := tx.Templates()
+		name, err := q.Default(c.Project)
+		if err == nil && name == "" {
+			name, err = s.serverDefault(q)
+		}
+		has = name != ""
+		return err
+	})
+	return has, err
+}
+
 func (s *Service) kept(tx store.Tx, project string, k *Kept) (err error) {
 	q := tx.Templates()
 	if k.Templates, err = q.List(project); err != nil {
