@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"sandpit.dev/api/orkestr"
 	"sandpit.dev/api/rest/shape"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/internal/seal"
@@ -25,5 +26,5 @@ func (c WebhooksConfig) open(s store.Store, l *events.Log, ring *seal.Ring, bloc
 	if err != nil {
 		return nil, err
 	}
-	return webhooks.New(s, l, webhooks.Options{Ring: ring, Body: shape.Event, Allow: allow, Block: block, Version: version, Logger: log}), nil
+	return webhooks.New(s, l, webhooks.Options{Ring: ring, Body: shape.Event, Formats: map[string]webhooks.Format{orkestr.WebhookFormat: orkestr.Deliveries()}, Allow: allow, Block: block, Version: version, Logger: log}), nil
 }

@@ -13,7 +13,7 @@ type Webhooks interface {
 	Get(id string) (*Webhook, error)
 	// List returns those of a project ("": of all), oldest first.
 	List(project string) ([]*Webhook, error)
-	// Update replaces all but ID, Project, CreatedAt and CreatedBy; fault.NotFound if there is none.
+	// Update replaces all but ID, Project, Format, CreatedAt and CreatedBy; fault.NotFound if there is none.
 	Update(w *Webhook) error
 	// Delete removes a webhook with its deliveries; fault.NotFound if there is none.
 	Delete(id string) error
@@ -40,6 +40,7 @@ type Webhook struct {
 	ID          string
 	Project     string
 	URL         string
+	Format      string   // of what is sent; "": the server's own
 	Types       []string // none: all
 	Description string
 	Secret      []byte // sealed

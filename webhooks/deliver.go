@@ -13,7 +13,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -177,11 +176,9 @@ func (s *Service) send(ctx context.Context, w *store.Webhook, d *store.Delivery)
 	h := r.Header
 	h.Set("Content-Type", "application/json")
 	h.Set("User-Agent", "sandpit-webhooks/"+s.version)
-	h.Set("Sandpit-Webhook", w.ID)
-	h.Set("Sandpit-Delivery", d.ID)
-	h.Set("Sandpit-Event", d.Type)
-	h.Set("Sandpit-Attempt", strconv.Itoa(d.Attempts+1))
-	h.Set(SignatureHeader, Sign(s.now(), d.Body, secrets...))
+	if err := s.sign(h, w, d, secrets); err != nil {
+		return 0, fault.As(err).Message
+	}
 	resp, err := s.http.Do(r)
 	if err != nil {
 		return 0, wordsOf(err, s.answer)

@@ -93,7 +93,7 @@ func (s *Service) fan(ctx context.Context) (more bool, err error) {
 		case !h.w.DisabledAt.IsZero() || h.seen >= last:
 		case h.seen < from: // switched on meanwhile: its own are read next
 			more = true
-		case len(wanted(h.w, h.seen, rows)) > 0 || last-h.w.Position >= mostBehind:
+		case len(s.wanted(h.w, h.seen, rows)) > 0 || last-h.w.Position >= mostBehind:
 			write = append(write, id)
 		default:
 			h.seen = last
@@ -133,14 +133,21 @@ func (s *Service) fan(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
+// told is an event with the type that a webhook has for it.
+type told struct {
+	*events.Event
+	typ string
+}
+
 // wanted returns the events behind one that a webhook is sent.
-func wanted(w *store.Webhook, behind int64, rows []*store.Change) (all []*events.Event) {
+func (s *Service) wanted(w *store.Webhook, behind int64, rows []*store.Change) (all []told) {
 	for _, c := range rows {
 		if c.Seq <= behind || c.Project != "" && c.Project != w.Project {
 			continue
 		}
-		if e := events.Of(c); e.Matches(w.Project, w.Types) {
-			all = append(all, e)
+		e := events.Of(c)
+		if typ := s.typeOf(w, e); typ != "" {
+			all = append(all, told{e, typ})
 		}
 	}
 	return all
@@ -149,10 +156,10 @@ func wanted(w *store.Webhook, behind int64, rows []*store.Change) (all []*events
 // deliver makes the deliveries of a webhook.
 func (s *Service) deliver(tx store.Tx, w *store.Webhook, behind int64, rows []*store.Change) error {
 	at := s.now()
-	all := wanted(w, behind, rows)
+	all := s.wanted(w, behind, rows)
 	for _, e := range all {
 		if err := tx.Webhooks().Add(&store.Delivery{
-			ID: "del_" + random(), Webhook: w.ID, EventID: e.ID, Type: e.Type, Body: s.body(e), State: store.DeliveryPending, NextAt: at, CreatedAt: at,
+			ID: "del_" + random(), Webhook: w.ID, EventID: e.ID, Type: e.typ, Body: s.bodyOf(w, e.Event, e.typ), State: store.DeliveryPending, NextAt: at, CreatedAt: at,
 		}); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ import (
 type Options struct {
 	Ring     *seal.Ring                 // required
 	Body     func(*events.Event) []byte // what is sent of an event; required
+	Formats  map[string]Format          // beside the server's own, by their names
 	Allow    []netip.Prefix             // ranges beyond the public internet that webhooks may reach
 	Block    []netip.Prefix             // ranges that none reaches
 	Version  string                     // of the server
@@ -44,6 +45,7 @@ type Service struct {
 	log     *events.Log
 	ring    *seal.Ring
 	body    func(*events.Event) []byte
+	formats map[string]Format
 	version string
 	dial    *dialer
 	http    *http.Client
@@ -80,7 +82,7 @@ func New(s store.Store, log *events.Log, o Options) *Service {
 		policy: policy.New(sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}, policy.Operator{Block: o.Block}), allow: o.Allow, addresses: net.InterfaceAddrs,
 	}
 	return &Service{
-		store: s, log: log, ring: o.Ring, body: o.Body, version: o.Version, dial: d, http: d.client(o.Resolver, o.TLS), backoff: o.Backoff,
+		store: s, log: log, ring: o.Ring, body: o.Body, formats: o.Formats, version: o.Version, dial: d, http: d.client(o.Resolver, o.TLS), backoff: o.Backoff,
 		answer: cmp.Or(o.Answer, answerBound), quick: cmp.Or(o.Quick, quickBound), logger: o.Logger,
 		now:  func() time.Time { return o.Now().UTC().Truncate(time.Microsecond) },
 		wake: make(chan struct{}, 1), flights: make(map[string]*flight), waits: make(map[string]time.Time), turns: make(map[string]uint64),

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"sandpit.dev/access"
-	"sandpit.dev/engine/events"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
@@ -25,6 +24,9 @@ type (
 	Webhook  = store.Webhook
 	Delivery = store.Delivery
 )
+
+// Delivered is the state of a delivery that was taken, for [Page].
+const Delivered = store.DeliveryDone
 
 // Bounds of webhooks.
 const (
@@ -43,6 +45,7 @@ type Change struct {
 	Types       *[]string
 	Description *string
 	Enabled     *bool
+	Format      *string // of a new one: [Own], which is the default, or one of [Options]; it stays
 }
 
 // Create makes a webhook, and returns its secret, which is not shown again.
@@ -57,6 +60,11 @@ func (s *Service) Create(ctx context.Context, c access.Caller, ch Change) (w *st
 	w = &store.Webhook{ID: "wh_" + random(), Project: c.Project, CreatedAt: at, CreatedBy: c.Actor}
 	secret = newSecret()
 	w.Secret = s.seal(w.ID, secret)
+	if ch.Format != nil {
+		if err := s.setFormat(w, *ch.Format); err != nil {
+			return nil, "", err
+		}
+	}
 	if err := s.apply(w, ch, c, at); err != nil {
 		return nil, "", err
 	}
@@ -92,10 +100,7 @@ func (s *Service) apply(w *store.Webhook, ch Change, c access.Caller, at time.Ti
 		w.URL = *ch.URL
 	}
 	if ch.Types != nil {
-		if len(*ch.Types) > MaxTypes {
-			return fault.InvalidField("types", "has %d types, more than %d", len(*ch.Types), MaxTypes)
-		}
-		if err := events.CheckTypes("types", *ch.Types); err != nil {
+		if err := s.checkTypes(w, *ch.Types); err != nil {
 			return err
 		}
 		w.Types = *ch.Types

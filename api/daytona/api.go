@@ -61,7 +61,7 @@ type API struct {
 
 // New returns the coat. It starts nothing.
 func New(o Options) (*API, error) {
-	if !o.Services.Complete() || o.Services.Languages == nil || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Contexts == nil || o.Keys == nil || o.Target == "" {
+	if !o.Services.Complete() || o.Services.Languages == nil || o.Services.Events == nil || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Contexts == nil || o.Keys == nil || o.Target == "" {
 		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files, contexts, their keys and the name of its region")
 	}
 	a := &API{Services: o.Services, previews: o.Previews, files: o.Files, target: o.Target, version: o.Version, contexts: o.Contexts, keys: o.Keys}

@@ -20,6 +20,7 @@ import (
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/service"
+	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/build/contexts"
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/enginetest"
@@ -30,6 +31,7 @@ import (
 	"sandpit.dev/network/ask"
 	"sandpit.dev/network/permit"
 	"sandpit.dev/network/preset"
+	"sandpit.dev/sandbox"
 )
 
 // house is the coat over an engine with a store in a file and a host of the memory runtime.
@@ -95,12 +97,21 @@ func open(t testing.TB) *house {
 	return h
 }
 
+// object is what events have of a record, as far as sockets read it.
+func object(record any) any {
+	s, ok := record.(*sandbox.Sandbox)
+	if !ok {
+		return nil
+	}
+	return v1.Sandbox{Status: string(s.State)}
+}
+
 // parts starts what is behind the coat.
 func parts(t testing.TB) *house {
 	t.Helper()
 	var changes *events.Log
 	s := enginetest.Start(t, t.TempDir(), func(e *engine.Options) {
-		changes = events.New(e.Store, events.Options{Object: func(any) any { return nil }})
+		changes = events.New(e.Store, events.Options{Object: object})
 		e.Store = changes.Store()
 	})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -19,6 +19,7 @@ import (
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
+	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -50,9 +51,9 @@ func (a *API) socket(g *guard.Guard) http.Handler {
 		if q := c.R.URL.Query(); q.Get("EIO") != "4" || q.Get("transport") != "websocket" || !strings.EqualFold(c.R.Header.Get("Upgrade"), "websocket") {
 			return fault.New(fault.NotFound, "events are told over a WebSocket by Engine.IO 4: EIO=4&transport=websocket")
 		}
-		c.Upgrade(c.R.Context(), guard.MaxFirstMessage, func(ctx context.Context, conn *websocket.Conn) {
+		c.UpgradeDetached(c.R.Context(), guard.MaxFirstMessage, func(ctx context.Context, conn *websocket.Conn) func() {
 			s := &follower{API: a, r: c.R, conn: conn, stall: c.Stall()}
-			s.serve(ctx)
+			return s.begin(ctx)
 		})
 		return nil
 	}))
@@ -84,7 +85,8 @@ func (s *follower) send(ctx context.Context, packet string, body any) error {
 	return nil
 }
 
-func (s *follower) serve(ctx context.Context) {
+// begin has the client say who it is, and returns what follows then; nil: nothing.
+func (s *follower) begin(ctx context.Context) (serve func()) {
 	open := struct {
 		SID          string   `json:"sid"`
 		Upgrades     []string `json:"upgrades"`
@@ -93,31 +95,35 @@ func (s *follower) serve(ctx context.Context) {
 		MaxPayload   int      `json:"maxPayload"`
 	}{rand.Text(), []string{}, pingInterval.Milliseconds(), pingTimeout.Milliseconds(), guard.MaxFirstMessage}
 	if s.send(ctx, packetOpen, open) != nil {
-		return
+		return nil
 	}
 	ctx, caller, done, err := s.introduce(ctx)
 	if err != nil {
 		s.refuse(ctx, err)
-		return
+		return nil
 	}
-	defer done()
+	return func() {
+		defer done()
+		s.serve(ctx, caller)
+	}
+}
+
+func (s *follower) serve(ctx context.Context, caller access.Caller) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var wg sync.WaitGroup
-	defer wg.Wait()
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	defer s.conn.CloseNow() // which ends the reading
-	wg.Go(func() { defer cancel(); s.read(ctx) })
-	wg.Go(func() { defer cancel(); s.ping(ctx) })
+	reading.Go(func() { defer cancel(); s.read(ctx) })
 	begun, err := s.follow(ctx, caller)
 	switch {
-	case err == nil || ctx.Err() != nil:
+	case ctx.Err() != nil:
 	case begun:
 		_ = s.send(ctx, packetClose, nil)
 	default:
 		s.refuse(ctx, err)
 	}
 	_ = s.conn.Close(websocket.StatusNormalClosure, "")
-	cancel()
 }
 
 // refuse ends a connection that was not taken.
@@ -161,30 +167,15 @@ func (s *follower) introduce(ctx context.Context) (context.Context, access.Calle
 
 // read waits for the end of the client. It says nothing but that it is alive.
 func (s *follower) read(ctx context.Context) {
+	silent := time.AfterFunc(pingInterval+pingTimeout, func() { _ = s.conn.CloseNow() })
+	defer silent.Stop()
 	steady := context.WithoutCancel(ctx) // a context that ends breaks the connection
 	for {
-		limit, cancel := context.WithTimeout(steady, pingInterval+pingTimeout)
-		_, text, err := s.conn.Read(limit)
-		cancel()
+		_, text, err := s.conn.Read(steady)
 		if err != nil || string(text) == packetClose || string(text) == packetLeave {
 			return
 		}
-	}
-}
-
-// ping asks whether the client is there, as the protocol wants it. What it answers, read reads in time.
-func (s *follower) ping(ctx context.Context) {
-	tick := time.NewTicker(pingInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if s.send(ctx, packetPing, nil) != nil {
-			return
-		}
+		silent.Reset(pingInterval + pingTimeout)
 	}
 }
 
@@ -195,24 +186,18 @@ type updated struct {
 	NewState string       `json:"newState"`
 }
 
-// follow tells of the sandboxes of the caller's project. begun reports whether the client was told that it is connected: what
-// is committed from then on it hears of.
+// follow tells of the sandboxes of the caller's project until ctx is done. begun reports whether the client was told that it is
+// connected: what is committed from then on it hears of.
 func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool, err error) {
-	connect := func(string, bool) error {
-		begun = true
-		return s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()})
-	}
-	if s.Events == nil {
-		if err := connect("", false); err != nil {
-			return begun, err
-		}
-		<-ctx.Done()
-		return begun, nil
-	}
 	states := make(map[string]string) // the last that were told, as far as they are known
 	err = s.Events.Follow(ctx, caller, events.Query{Types: []string{string(events.Sandbox), string(events.Template)}}, events.Follower{
-		Begun: connect,
-		Gap:   func(string) error { return nil }, // clients look by themselves, too
+		Begun: func(string, bool) error {
+			begun = true
+			return s.send(ctx, packetConnect, map[string]string{"sid": rand.Text()})
+		},
+		Gap:   func(string) error { return nil },                    // clients look by themselves, too
+		Beat:  func() error { return s.send(ctx, packetPing, nil) }, // what the client answers, read reads in time
+		Every: pingInterval,
 		Told: func(all []*events.Event, _ string) error {
 			for _, e := range all {
 				if strings.HasPrefix(e.Type, string(events.Template)+".") {
@@ -247,8 +232,13 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 // maxStates bounds the sandboxes and snapshots whose last state a follower knows.
 const maxStates = 10_000
 
-// sandboxOf returns the sandbox of an event as it is now; ok is false where it is gone, and this is an earlier event.
+// sandboxOf returns the sandbox of an event as it is now, in the state that it came to with the event: what is committed may not be
+// in memory yet, and no other event would tell of it. ok is false where it is gone, and this is an earlier event.
 func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (box wire.Sandbox, ok bool, err error) {
+	var then v1.Sandbox
+	if err := json.Unmarshal(e.Object, &then); err != nil {
+		return wire.Sandbox{}, false, fault.Wrap(fault.Internal, err, "an event cannot be read")
+	}
 	now, err := s.Sandboxes.Inspect(ctx, caller, e.Subject)
 	switch {
 	case fault.Is(err, fault.NotFound) && e.Type == "sandbox.deleted":
@@ -258,5 +248,6 @@ func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *event
 	case err != nil:
 		return wire.Sandbox{}, false, err
 	}
+	now.State = sandbox.State(then.Status)
 	return wire.Sandbox{ListItem: s.item(s.r, now), Env: map[string]string{}}, true, nil
 }

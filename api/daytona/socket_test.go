@@ -4,9 +4,13 @@
 package daytona_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -86,20 +90,23 @@ func TestASocketTellsOfItsProject(t *testing.T) {
 	if status, text := h.ask("writer", "POST", "/sandbox/"+near+"/stop", ""); status != 200 {
 		t.Fatalf("stop: %d %s", status, text)
 	}
+	var got []event
+	defer func() { t.Log(got) }() // where it fails
+	until := func(state string) {
+		t.Helper()
+		for len(got) == 0 || got[len(got)-1].ID != near || got[len(got)-1].State != state {
+			got = append(got, h.event(ctx, conn))
+		}
+	}
+	until("stopped")
 	if status, text := h.ask("writer", "DELETE", "/sandbox/"+near, ""); status != 200 {
 		t.Fatalf("delete: %d %s", status, text)
 	}
-	var got []event
-	for len(got) == 0 || got[len(got)-1].State != "destroyed" {
-		got = append(got, h.event(ctx, conn))
-	}
+	until("destroyed")
 	if want := (event{"sandbox.created", id, "started", ""}); got[0].Name != want.Name || got[0].ID != want.ID {
 		t.Errorf("the first event is %+v", got[0])
 	}
-	if !slices.ContainsFunc(got, func(e event) bool { return e.Name == "sandbox.state.updated" && e.ID == near && e.State == "stopped" }) {
-		t.Errorf("no event tells of the stop: %+v", got)
-	}
-	if last := got[len(got)-1]; last.ID != near || last.Name != "sandbox.state.updated" || last.OldState == "" {
+	if last := got[len(got)-1]; last.Name != "sandbox.state.updated" || last.OldState == "" {
 		t.Errorf("the last event is %+v", last)
 	}
 	if after := used(); !after.Equal(before) {
@@ -125,6 +132,48 @@ func TestASocketWithoutAValidTokenIsRefused(t *testing.T) {
 	}
 	if _, _, err := conn.Read(ctx); websocket.CloseStatus(err) != websocket.StatusPolicyViolation {
 		t.Errorf("and then: %v", err)
+	}
+}
+
+// TestASocketThatSaysNothingIsEnded: who it is has to be told in time, 10 s.
+func TestASocketThatSaysNothingIsEnded(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	conn, _, err := websocket.Dial(ctx, h.url+"/socket.io/?EIO=4&transport=websocket", nil)
+	must(t, err)
+	defer conn.CloseNow()
+	if got := h.next(ctx, conn); !strings.HasPrefix(got, `0{"sid":`) {
+		t.Fatalf("the first packet is %s", got)
+	}
+	if _, text, err := conn.Read(ctx); err == nil || ctx.Err() != nil {
+		t.Errorf("then comes %q, %v", text, err)
+	}
+}
+
+// TestWhatAClientSentAheadIsRead: its token may be there before the connection is a WebSocket.
+func TestWhatAClientSentAheadIsRead(t *testing.T) {
+	h := open(t)
+	u, err := url.Parse(h.url)
+	must(t, err)
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
+	must(t, err)
+	defer conn.Close()
+	head := fmt.Sprintf("GET %s/socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", u.Path, u.Host)
+	text := `40{"token":"reader"}`
+	frame := append([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}, text...) // the mask is 0
+	_, err = conn.Write(append([]byte(head), frame...))
+	must(t, err)
+	r := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(r, nil)
+	must(t, err)
+	defer resp.Body.Close()
+	var all string
+	for b := make([]byte, 256); !strings.Contains(all, `40{"sid":`); {
+		n, err := r.Read(b)
+		must(t, err)
+		all += string(b[:n])
 	}
 }
 

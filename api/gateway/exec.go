@@ -86,7 +86,7 @@ func (a *API) exec(ctx context.Context, c *httpapi.Call, in *exec) (execResult, 
 func textOf(b []byte, cut bool) string {
 	s := strings.ToValidUTF8(string(b), "\uFFFD")
 	if cut {
-		s = "[the beginning is left out]\n" + s
+		s += "\n[the rest is left out]"
 	}
 	return s
 }

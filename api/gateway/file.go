@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -78,9 +79,9 @@ func (a *API) listFiles(ctx context.Context, c *httpapi.Call, in *listFiles) (fi
 	}
 	ctx, done := c.Bound(ctx)
 	defer done()
-	all, cut, err := a.Files.ListFiles(ctx, c.Caller, ref, at, sandbox.ListFilesOptions{Limit: maxListed})
+	all, cut, err := service.Directory(ctx, a.Files, c.Caller, ref, at, sandbox.ListFilesOptions{Limit: maxListed}, c.Reserve)
 	if below, ok := strings.CutPrefix(at, uploads); ok && fault.Is(err, fault.NotFound) && (below == "" || below[0] == '/') {
-		all, cut, err = a.Files.ListFiles(ctx, c.Caller, ref, strings.TrimPrefix(at, "/"), sandbox.ListFilesOptions{Limit: maxListed})
+		all, cut, err = service.Directory(ctx, a.Files, c.Caller, ref, strings.TrimPrefix(at, "/"), sandbox.ListFilesOptions{Limit: maxListed}, c.Reserve)
 		if fault.Is(err, fault.NotFound) && strings.Trim(below, "/") == "" {
 			_, err = a.Sandboxes.Get(ctx, c.Caller, ref) // where it is there, nothing was uploaded yet
 		}
@@ -89,7 +90,7 @@ func (a *API) listFiles(ctx context.Context, c *httpapi.Call, in *listFiles) (fi
 		return fileList{}, httpapi.Cause(ctx, err)
 	}
 	if cut {
-		return fileList{}, fault.New(fault.TooLarge, "%s has more than %d entries", sandbox.Clip(at, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
+		return fileList{}, fault.New(fault.TooLarge, "%s has more than a list has, which is %d entries, or 16 MiB of names", sandbox.Clip(at, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
 	}
 	out := fileList{Items: make([]file, 0, len(all))}
 	for _, f := range all {

@@ -199,7 +199,7 @@ func (g *Guard) Through(d Door, next http.Handler) http.Handler {
 			d.refuse(w, r, err)
 			return
 		}
-		defer release()
+		w.pass.atEnd(release)
 		r = without(r, from)
 		if err := g.enter(w.pass, r, &d, caller, valid); err != nil {
 			d.refuse(w, r, err)
@@ -217,7 +217,7 @@ func (g *Guard) Through(d Door, next http.Handler) http.Handler {
 			return
 		}
 		ctx, done := While(r.Context(), r.Context())
-		defer done()
+		w.pass.atEnd(done)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
@@ -320,30 +320,29 @@ func (d *Door) waits(r *http.Request) bool {
 
 // introduction is what is left to do for a WebSocket whose first message has the token.
 type introduction struct {
-	guard   *Guard
-	door    *Door
-	w       http.ResponseWriter
-	r       *http.Request
-	timer   *time.Timer
-	release func()
+	guard *Guard
+	door  *Door
+	w     http.ResponseWriter
+	r     *http.Request
+	timer *time.Timer
+	over  context.Context // ends when it is too late
+}
+
+// late is the error of a message that did not come in time.
+func (d *Door) late() error {
+	return fault.New(fault.Unauthenticated, "no message with a token came in %v", introductions).WithRemedy("%s", d.remedy())
 }
 
 // await serves a WebSocket that has yet to say who it is.
 func (g *Guard) await(w *response, r *http.Request, d *Door, next http.Handler) {
 	w.pass.operation.Caller = access.Caller{Via: d.Via, RequestID: w.pass.id, Address: address(r)}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	late := fault.New(fault.Unauthenticated, "no message with a token came in %v", introductions).WithRemedy("%s", d.remedy())
-	r = r.WithContext(ctx)
-	i := &introduction{guard: g, door: d, w: w, r: r, timer: time.AfterFunc(introductions, func() { cancel(late) })}
+	over, end := context.WithCancelCause(context.Background())
+	i := &introduction{guard: g, door: d, w: w, r: r, over: over, timer: time.AfterFunc(introductions, func() { end(d.late()) })}
 	w.pass.introduction = i
-	defer func() {
-		i.timer.Stop()
-		if i.release != nil {
-			i.release()
-		}
-	}()
-	next.ServeHTTP(w, r)
+	w.pass.atEnd(func() { i.timer.Stop() })
+	ctx, done := While(r.Context(), r.Context())
+	w.pass.atEnd(done)
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // Introduce checks the token of a WebSocket's first message, for a coat whose door has [FirstMessage]. Behind it [Caller]
@@ -357,14 +356,14 @@ func Introduce(ctx context.Context, token string) (_ context.Context, done func(
 	i := p.introduction
 	p.presented = true
 	if !i.timer.Stop() {
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, i.door.late()
 	}
 	caller, valid, release, err := i.guard.admit(i.w, i.r, i.door, token, FirstMessage())
 	if err != nil {
 		p.err = err
 		return nil, nil, err
 	}
-	i.release = release
+	p.atEnd(release)
 	if err = i.guard.enter(p, i.r, i.door, caller, valid); err == nil {
 		err = i.guard.rates.admit(p.caller, time.Now())
 	}

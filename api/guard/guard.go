@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"sandpit.dev/access"
@@ -157,16 +158,23 @@ func address(r *http.Request) string {
 	return host
 }
 
-// While returns a copy of ctx that also ends when the token of a request is no longer valid, with
+// While returns a copy of ctx that also ends when the token of a request is no longer valid, or did not come in time, with
 // the reason as its cause. The guard has done so with each request's own context; While is for
 // work that outlives that, such as an upgraded connection. The caller calls done.
 func While(ctx, request context.Context) (_ context.Context, done func()) {
 	p := passOf(request)
-	if p == nil || p.valid == nil || p.valid.Done() == nil {
+	if p == nil {
+		return ctx, func() {}
+	}
+	valid := p.valid
+	if valid == nil && p.introduction != nil {
+		valid = p.introduction.over
+	}
+	if valid == nil || valid.Done() == nil {
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(p.valid, func() { cancel(context.Cause(p.valid)) })
+	stop := context.AfterFunc(valid, func() { cancel(context.Cause(valid)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
@@ -235,6 +243,18 @@ func (g *Guard) wrap(d *Door, checkSite func(*http.Request) error, next func(*re
 	})
 }
 
+// Detach has serve called in a goroutine of its own once the handler of the request that ctx belongs to has returned, for a
+// connection that was hijacked: while a handler runs, net/http keeps its buffers and its stack, some 20 KB. The request ends
+// behind serve, and with it what belongs to it, such as the caller's right and the line in the log. Nothing can be answered
+// any more by then. The goroutine of the handler calls it.
+func Detach(ctx context.Context, serve func()) {
+	if p := passOf(ctx); p != nil {
+		p.detached = serve
+		return
+	}
+	serve()
+}
+
 // pass is the guard's state of one request. It belongs to the request's goroutine.
 type pass struct {
 	id     string
@@ -252,6 +272,17 @@ type pass struct {
 	door         *Door
 	presented    bool          // a token was, valid or not
 	introduction *introduction // nil: none is waited for
+
+	detached func()   // see [Detach]; nil: nothing is
+	ends     []func() // called when the request ends, the last first
+}
+
+func (p *pass) atEnd(f func()) { p.ends = append(p.ends, f) }
+
+func (p *pass) end() {
+	for _, f := range slices.Backward(p.ends) {
+		f()
+	}
 }
 
 type passKey struct{}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -429,6 +430,60 @@ func TestObserve(t *testing.T) {
 	}
 	if o := s.seen[2]; o.Route != "" || o.Method != "OTHER" || o.Status != 405 {
 		t.Errorf("a label that a caller chose: got %+v", o)
+	}
+}
+
+// TestADetachedRequestGoesOn: what belongs to a request lives until that is over which goes on behind its handler.
+func TestADetachedRequestGoesOn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		serve func()
+	}{
+		{"ToItsEnd", func() {}},
+		{"ToAPanic", func() { panic("late") }},
+		{"ToAnAbort", func() { panic(http.ErrAbortHandler) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen, goOn, returned := make(chan guard.Observation, 1), make(chan struct{}), make(chan context.Context, 1)
+			site := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(http.StatusSwitchingProtocols)
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				guard.Detach(r.Context(), func() {
+					defer conn.Close()
+					<-goOn
+					if _, err := guard.Caller(r.Context()); err != nil {
+						t.Errorf("it has no caller any more: %v", err)
+					}
+					c.serve()
+				})
+				returned <- r.Context()
+			}, func(o *guard.Options) { o.Observe = func(o guard.Observation) { seen <- o } })
+			srv := httptest.NewServer(site.handler)
+			defer srv.Close()
+			nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if _, err := io.WriteString(nc, "GET /things/1 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer right\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			<-(<-returned).Done() // by then net/http is done with the handler
+			if len(seen) > 0 {
+				t.Errorf("it is over before what goes on: %+v", <-seen)
+			}
+			close(goOn)
+			if _, err := io.Copy(io.Discard, nc); err != nil {
+				t.Errorf("the connection: %v", err)
+			}
+			if o := <-seen; o.Status != http.StatusSwitchingProtocols || o.Route != "GET /things/{id}" {
+				t.Errorf("got %+v", o)
+			}
+		})
 	}
 }
 

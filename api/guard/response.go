@@ -42,14 +42,32 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// abort has net/http cut the connection, unless it has none any more.
+func (w *response) abort() {
+	if w.ResponseWriter != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // finish ends every request: a panic becomes an answer, and the request is logged and measured.
 // It is deferred, so that it sees the panic.
 func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	var stack []byte
-	if v := recover(); v != nil {
+	v := recover()
+	if serve := w.pass.detached; serve != nil && v == nil {
+		w.pass.detached = nil
+		w.ResponseWriter = nil // by it net/http's buffers would be kept
+		go func() {
+			defer g.finish(w, r, began)
+			serve()
+		}()
+		return
+	}
+	w.pass.end()
+	if v != nil {
 		if v == http.ErrAbortHandler {
 			// The handler broke its answer off on purpose; net/http must cut the connection.
-			defer panic(v)
+			defer w.abort()
 			w.pass.err = fault.New(fault.Canceled, "the answer was broken off")
 		} else {
 			stack = debug.Stack()
@@ -59,7 +77,7 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 			} else {
 				// Half an answer must not look like a whole one.
 				w.pass.err = err
-				defer panic(http.ErrAbortHandler)
+				defer w.abort()
 			}
 		}
 	}
@@ -68,12 +86,13 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 		status = http.StatusOK
 	}
 	took := time.Since(began)
+	ctx := context.WithoutCancel(r.Context()) // it is over where the client has gone, or the handler has returned before
 	w.pass.endTrace(status)
 	if g.observe != nil {
 		g.observe(Observation{Method: method(r.Method), Route: r.Pattern, Status: status, Duration: took, BytesOut: w.bytes})
 	}
 	if g.record != nil {
-		g.record(r.Context(), &w.pass.operation, audit.Answer{
+		g.record(ctx, &w.pass.operation, audit.Answer{
 			Type: audit.Call, Path: sandbox.Clip(r.URL.EscapedPath(), maxLoggedPath), Status: status, Err: w.pass.err, Took: took, Bytes: w.bytes,
 			Presented: w.pass.presented || len(r.Header["Authorization"]) > 0,
 		})
@@ -85,7 +104,6 @@ func (g *Guard) finish(w *response, r *http.Request, began time.Time) {
 	case status >= 400, g.logAll != nil && g.logAll():
 		level = slog.LevelInfo
 	}
-	ctx := context.WithoutCancel(r.Context())
 	if !g.log.Enabled(ctx, level) {
 		return
 	}

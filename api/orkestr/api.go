@@ -144,9 +144,11 @@ func (a *API) nounOperations() []httpapi.Operation {
 		httpapi.Op("moveVolume", "POST "+root+"/volumes/{volume}/move", "", http.StatusOK, a.moveVolume),
 		httpapi.Op("deleteVolume", "DELETE "+root+"/volumes/{volume}", "", http.StatusNoContent, a.deleteVolume),
 
-		httpapi.Op("createWebhook", "POST "+root+"/webhooks", "", http.StatusCreated, a.noWebhooks),
-		httpapi.Op("listWebhooks", "GET "+root+"/webhooks", "", http.StatusOK, a.noWebhooks),
-		httpapi.Op("enableWebhook", "POST "+root+"/webhooks/{webhook}/enable", "", http.StatusOK, a.noWebhooks),
-		httpapi.Op("deleteWebhook", "DELETE "+root+"/webhooks/{webhook}", "", http.StatusOK, a.noWebhooks),
+		httpapi.Op("createWebhook", "POST "+root+"/webhooks", "", http.StatusCreated, a.createWebhook),
+		httpapi.Op("listWebhooks", "GET "+root+"/webhooks", "", http.StatusOK, a.listWebhooks),
+		httpapi.Op("getWebhook", "GET "+root+"/webhooks/{webhook}", "", http.StatusOK, a.getWebhook),
+		httpapi.Op("webhookSecret", "GET "+root+"/webhooks/{webhook}/secret", "", http.StatusOK, a.webhookSecret),
+		httpapi.Op("enableWebhook", "POST "+root+"/webhooks/{webhook}/enable", "", http.StatusOK, a.enableWebhook),
+		httpapi.Op("deleteWebhook", "DELETE "+root+"/webhooks/{webhook}", "", http.StatusNoContent, a.deleteWebhook),
 	}
 }

@@ -156,7 +156,7 @@ func chunkOf(f sandbox.Frame) chunkFrame {
 func textOf(b []byte, cut bool) string {
 	s := strings.ToValidUTF8(string(b), "\uFFFD")
 	if cut {
-		s = fmt.Sprintf("[only the last %d bytes are shown]\n%s", len(b), s)
+		s += fmt.Sprintf("\n[only the first %d bytes are shown]", len(b))
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/access"
 	"sandpit.dev/api/filelink"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -189,12 +190,12 @@ func (a *API) readFile(ctx context.Context, c *httpapi.Call, in *byPath) (any, e
 }
 
 func (a *API) directory(ctx context.Context, c *httpapi.Call, ref, p string) (any, error) {
-	all, more, err := a.Files.ListFiles(ctx, c.Caller, ref, p, sandbox.ListFilesOptions{Limit: maxListed})
+	all, more, err := service.Directory(ctx, a.Files, c.Caller, ref, p, sandbox.ListFilesOptions{Limit: maxListed}, c.Reserve)
 	if err != nil {
 		return nil, httpapi.Cause(ctx, err)
 	}
 	if more {
-		return nil, fault.New(fault.TooLarge, "%s has more than %d entries", sandbox.Clip(p, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
+		return nil, fault.New(fault.TooLarge, "%s has more than a list has, which is %d entries, or 16 MiB of names", sandbox.Clip(p, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
 	}
 	out := directoryShape{Directory: true, Entries: make([]entryShape, 0, len(all))}
 	for i := range all {

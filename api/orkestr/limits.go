@@ -62,7 +62,7 @@ func (a *API) limits(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 	}
 	most := a.Server.Most()
 	for _, s := range a.SizeTable() {
-		one := sizeShape{s.Name, s.CPU, s.MemoryMB, s.CPU <= most.CPU && s.MemoryMB <= most.MemoryMB}
+		one := sizeShape{s.Name, s.CPU, s.MemoryMB, orkestrterms.Fits(s, most)}
 		if out.Sizes = append(out.Sizes, one); one.Allowed {
 			out.Allowed = append(out.Allowed, s.Name)
 		}

@@ -22,6 +22,7 @@ const (
 	codePlan          = "plan_limit"
 	codeSnapshots     = "snapshot_cap_reached"
 	codeNoInterpreter = "interpreter_unavailable"
+	codeNetwork       = "network_policy_blocked"
 )
 
 // problem is the body of an error.
@@ -53,10 +54,13 @@ func answerError(w http.ResponseWriter, r *http.Request, err error) {
 
 func bodyOf(p v1.Problem, err error) problem {
 	out := problem{Detail: guard.Text(p), RequestID: p.RequestID}
+	f := fault.As(err)
 	if e, ok := errors.AsType[codedError](err); ok {
 		out.Code, out.Signal = e.code, int(e.signal)
-	} else if fault.As(err).Code == fault.Exhausted && fault.As(err).Retry == 0 {
+	} else if f.Code == fault.Exhausted && f.Retry == 0 {
 		out.Code = codePlan // a quota, which no waiting mends
+	} else if f.Code == fault.Denied && len(f.Fields) > 0 && f.Fields[0].Name == "network" {
+		out.Code = codeNetwork // wider than the operator allows, whatever the token
 	}
 	return out
 }

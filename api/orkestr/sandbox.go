@@ -5,6 +5,7 @@ package orkestr
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -93,7 +94,11 @@ func (a *API) request(in *createSandbox) (engine.CreateRequest, error) {
 	if b.Timeout == nil {
 		b.Timeout = new(int64(defaultLife))
 	}
-	return b.Create.Request(&a.Services, b.Snapshot)
+	r, err := b.Create.Request(&a.Services, b.Snapshot)
+	if _, ok := errors.AsType[orkestrterms.TooLarge](err); ok {
+		err = coded(codePlan, http.StatusForbidden, err)
+	}
+	return r, err
 }
 
 // here refuses a place that is not this server.

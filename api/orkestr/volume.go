@@ -187,8 +187,3 @@ func (a *API) deleteVolume(ctx context.Context, c *httpapi.Call, in *byVolume) (
 	defer done()
 	return httpapi.None{}, httpapi.Cause(ctx, a.Volumes.DeleteVolume(ctx, c.Caller, in.Volume))
 }
-
-// noWebhooks refuses webhooks, whose deliveries have a form and a signature of the SDK's own.
-func (a *API) noWebhooks(context.Context, *httpapi.Call, *httpapi.NoInput) (httpapi.None, error) {
-	return httpapi.None{}, fault.New(fault.Unsupported, "webhooks in Orkestr's form are not here").WithRemedy("make them by POST /v1/webhooks, which signs as docs/webhooks.md says")
-}

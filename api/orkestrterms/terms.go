@@ -88,15 +88,31 @@ func (c *Create) Request(s *service.Services, from string) (engine.CreateRequest
 		r.Image, r.Template = "", &sandbox.Template{Asked: c.Template}
 	}
 	if c.Size != "" {
-		var err error
-		if r.Limits, err = s.SizeTable().Fill(c.Size, sandbox.Limits{}); err != nil {
+		size, err := s.SizeTable().Named(c.Size)
+		if err != nil {
 			return r, err
 		}
+		if most := s.Server.Most(); !Fits(size, most) {
+			return r, TooLarge{fault.As(fault.InvalidField("size", "%s is %v CPU and %d MiB, more than the %v CPU and %d MiB of this server", size.Name, size.CPU, size.MemoryMB, most.CPU, most.MemoryMB)).
+				WithRemedy("use a smaller one, or ask the server's operator")}
+		}
+		r.Limits = sandbox.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB}
 	}
 	var err error
 	r.Network, err = network(c.Network, c.Domains)
 	return r, err
 }
+
+// Fits reports whether a sandbox may be of a size where most is the most of one.
+func Fits(s sandbox.Size, most sandbox.Limits) bool {
+	return s.CPU <= most.CPU && s.MemoryMB <= most.MemoryMB
+}
+
+// TooLarge is the error about a size that does not fit.
+type TooLarge struct{ error }
+
+// Unwrap returns the error about the field.
+func (e TooLarge) Unwrap() error { return e.error }
 
 // network is what a sandbox may reach; nil: nothing was said of it.
 func network(mode string, domains []string) (*sandbox.NetworkPolicy, error) {

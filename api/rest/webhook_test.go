@@ -67,6 +67,14 @@ func TestWebhooks(t *testing.T) {
 	if w.Secret == "" || w.Status != "enabled" || w.CreatedBy == "" {
 		t.Errorf("got %+v", w)
 	}
+	if w.Format != "sandpit" {
+		t.Errorf("got the format %s", w.Format)
+	}
+	other := want[v1.Webhook](h, 201, "POST", "/v1/webhooks", object{"url": v.URL, "format": "sandpit"})
+	want[any](h, 204, "DELETE", "/v1/webhooks/"+other.ID, nil)
+	if p := want[v1.Problem](h, 422, "POST", "/v1/webhooks", object{"url": v.URL, "format": "unknown"}); len(p.Errors) != 1 || p.Errors[0].Field != "format" || !strings.Contains(p.Remedy, "sandpit") {
+		t.Errorf("got %+v", p)
+	}
 	want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "work", "env": object{"TOKEN": "value-of-a-variable"}})
 	e := stream.next()
 	d := <-got

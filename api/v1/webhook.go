@@ -12,6 +12,7 @@ type Webhook struct {
 	URL         string     `json:"url"`
 	Types       []string   `json:"types" jsonschema:"of events; none: all"`
 	Description string     `json:"description"`
+	Format      string     `json:"format" jsonschema:"of what is sent, with its types and signatures: sandpit, or orkestr, as Orkestr's SDK reads it"`
 	Status      string     `json:"status" jsonschema:"enabled or disabled"`
 	DisabledAt  *time.Time `json:"disabled_at" jsonschema:"null: it is enabled"`
 	DisabledBy  string     `json:"disabled_by,omitempty" jsonschema:"the token's name; system: it failed too often in a row"`
@@ -34,6 +35,7 @@ type CreateWebhook struct {
 	URL         string   `json:"url" jsonschema:"https, of a host on the internet; or what the operator names in webhooks.allow"`
 	Types       []string `json:"types,omitzero" jsonschema:"sandbox.started and the like, or sandbox, snapshot, volume, template or image for all of one; left out: all"`
 	Description *string  `json:"description,omitempty" jsonschema:"at most 256 bytes"`
+	Format      *string  `json:"format,omitempty" jsonschema:"sandpit, which is the default, or orkestr: other types, bodies and signatures, see docs/orkestr.md"`
 }
 
 // UpdateWebhook changes a webhook: what is there is changed, the rest stays.

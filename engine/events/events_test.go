@@ -275,6 +275,32 @@ func TestFollowersGoOnBehindWhatTheySaw(t *testing.T) {
 	}
 }
 
+// TestABeatComesBetweenEvents: also while they come without a pause.
+func TestABeatComesBetweenEvents(t *testing.T) {
+	h := start(t, events.Options{})
+	enough := errors.New("enough")
+	beats, told := 0, 0
+	f := events.Follower{
+		Begun: func(string, bool) error { return nil },
+		Told:  func(all []*events.Event, _ string) error { told += len(all); return nil },
+		Gap:   func(string) error { return nil },
+		Every: time.Millisecond,
+		Beat: func() error {
+			if beats++; beats <= 3 {
+				_, _, err := h.Engine.Create(t.Context(), alice, engine.CreateRequest{Key: fmt.Sprint("box-", beats)})
+				return err
+			}
+			if told == 0 {
+				return nil
+			}
+			return enough
+		},
+	}
+	if err := h.log.Follow(t.Context(), alice, events.Query{}, f); err != enough {
+		t.Errorf("it ends with %v after %d beats and %d events", err, beats, told)
+	}
+}
+
 func TestProjectsSeeTheirOwn(t *testing.T) {
 	h := start(t, events.Options{Most: 3})
 	ctx := t.Context()

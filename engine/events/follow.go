@@ -116,6 +116,9 @@ type Follower struct {
 	Told func(all []*Event, id string) error
 	// Gap is called where who follows was so slow that events are missing, for they are not kept any more.
 	Gap func(id string) error
+	// Beat is called once in each Every, between the others; nil: it is not.
+	Beat  func() error
+	Every time.Duration
 }
 
 // Follow tells of events until ctx is done, or the follower returns an error; with q.Once until there are no more. It ends with fault.Exhausted where too
@@ -143,6 +146,12 @@ func (l *Log) Follow(ctx context.Context, c access.Caller, q Query, f Follower) 
 	if err := f.Begun(id, gap); err != nil {
 		return err
 	}
+	var beat <-chan time.Time
+	if f.Beat != nil {
+		every := time.NewTicker(f.Every)
+		defer every.Stop()
+		beat = every.C
+	}
 	passed := 0 // events of others since the follower heard something
 	for {
 		all, wait, err := l.after(ctx, seq)
@@ -156,9 +165,21 @@ func (l *Log) Follow(ctx context.Context, c access.Caller, q Query, f Follower) 
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
+			case <-beat:
+				err = f.Beat()
 			case <-wait:
 			}
+			if err != nil {
+				return err
+			}
 			continue
+		}
+		select {
+		case <-beat:
+			if err := f.Beat(); err != nil {
+				return err
+			}
+		default:
 		}
 		if all[0].Seq > seq+1 {
 			lost, err := l.pruned(ctx, seq)

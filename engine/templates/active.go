@@ -8,6 +8,7 @@ import (
 
 	"sandpit.dev/access"
 	"sandpit.dev/fault"
+	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 	"sandpit.dev/template"
 )
@@ -45,6 +46,11 @@ func (s *Service) SetActive(ctx context.Context, c access.Caller, ref string, ac
 				continue
 			}
 			if err := q.SetInactive(v.ID, !active); err != nil {
+				return err
+			}
+			at := *v
+			at.CreatedAt = s.engine.Now()
+			if err := tx.Events().Append(event(c, sandbox.EventTemplateUpdated, &at)); err != nil {
 				return err
 			}
 		}

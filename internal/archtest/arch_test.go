@@ -209,7 +209,7 @@ var rules = []rule{
 	{"api/mcp/profile/daytona", []string{"fault", "sandbox", "image", "image/dockerfile", "engine", "engine/volume", "git", "api/daytonaterms", "api/filelink", "api/mcp/toolset"}, "a profile never imports another profile"},
 	{"api/gateway", []string{"api/guard", "api/httpapi", "api/service", "api/v1", "audit", "audit/recorder", "engine", "engine/process", "engine/update", "fault", "image", "internal/budget", "sandbox", "skill"}, "a coat never imports another coat"},
 	{"api/orkestrterms", []string{"access", "api/service", "engine", "engine/volume", "fault", "sandbox"}, "what Orkestr's terms are here is the same for its SDK and for its tools: it knows no coat"},
-	{"api/orkestr", []string{"access", "access/project", "api/filelink", "api/guard", "api/httpapi", "api/orkestrterms", "api/service", "api/v1", "code", "engine", "engine/meter", "engine/process", "engine/snapshot", "engine/update", "engine/volume", "fault", "internal/budget", "kernel", "sandbox"}, "a coat never imports another coat"},
+	{"api/orkestr", []string{"access", "access/project", "api/filelink", "api/guard", "api/httpapi", "api/orkestrterms", "api/service", "api/v1", "code", "engine", "engine/events", "engine/meter", "engine/process", "engine/snapshot", "engine/update", "engine/volume", "fault", "internal/budget", "kernel", "sandbox", "template", "webhooks"}, "a coat never imports another coat"},
 	{"api/mcp/profile/sandboxd", []string{"fault", "sandbox", "engine", "engine/update", "runs", "api/mcp/toolset", "api/mcp/batch"}, "a profile never imports another profile"},
 	{"client", []string{"fault", "api/v1"}, "the SDK must not drag the server in"},
 	{"internal/printable", nil, "a name is the same wherever it is told"},

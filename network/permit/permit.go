@@ -75,8 +75,7 @@ func (r Rules) Check(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error
 		return p, err
 	}
 	if r.wider(p) {
-		return p, fault.New(fault.Denied, "network: the mode %s is not allowed on this server; the most is %s (learn, and lists of all addresses, are as wide as open)", reach(p), r.Most).
-			WithRemedy("ask for mode %s with lists, or ask the server's operator", r.Most)
+		return p, r.tooWide(p)
 	}
 	p.PresetDomains = nil // no caller says who said what
 	if p.AllowPresets, err = r.Presets.Check("network.allow_presets", p.AllowPresets); err != nil {
@@ -90,6 +89,16 @@ func (r Rules) Check(asked *sandbox.NetworkPolicy) (sandbox.NetworkPolicy, error
 			WithRemedy("name hosts in allow_domains, or presets in allow_presets (%s); else use off", strings.Join(r.Presets.Names(), ", "))
 	}
 	return p, nil
+}
+
+// tooWide refuses a policy that is wider than the operator allows. The field is the caller's.
+func (r Rules) tooWide(p sandbox.NetworkPolicy) error {
+	e := fault.As(fault.InvalidField("network", "the mode %s is not allowed on this server; the most is %s (learn, and lists of all addresses, are as wide as open)", reach(p), r.Most))
+	e.Code = fault.Denied
+	if r.Most == sandbox.NetworkOff {
+		return e.WithRemedy("leave the network off, or ask the server's operator")
+	}
+	return e.WithRemedy("ask for mode %s with lists, or ask the server's operator", r.Most)
 }
 
 // Bounded is as much of a policy as the operator allows by now: it may be less than when the sandbox

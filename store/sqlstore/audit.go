@@ -111,7 +111,7 @@ func (q audit) List(query store.AuditQuery) ([]*store.AuditRow, string, error) {
 		order, behind = "ASC", "> "
 	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorAudit, query.Oldest)
+		c, err := parseCursor(query.Cursor, cursorAudit, query.Project, query.Oldest)
 		if err != nil {
 			return nil, "", err
 		}
@@ -126,7 +126,7 @@ func (q audit) List(query store.AuditQuery) ([]*store.AuditRow, string, error) {
 	if err != nil || !more {
 		return page, "", err
 	}
-	return page, cursor{kind: cursorAudit, oldest: query.Oldest, number: page[limit-1].ID}.String(), nil
+	return page, cursor{kind: cursorAudit, project: query.Project, oldest: query.Oldest, number: page[limit-1].ID}.String(), nil
 }
 
 func (q audit) Count(query store.AuditQuery) (int, error) {

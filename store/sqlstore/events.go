@@ -135,7 +135,7 @@ func (q events) List(query store.EventQuery) ([]*sandbox.Event, string, error) {
 	if err != nil || !more {
 		return page, "", err
 	}
-	return page, cursor{kind: cursorEvents, oldest: oldestFirst(&query), number: page[limit-1].Seq}.String(), nil
+	return page, cursor{kind: cursorEvents, project: query.Project, oldest: oldestFirst(&query), number: page[limit-1].Seq}.String(), nil
 }
 
 func oldestFirst(query *store.EventQuery) bool { return query.Oldest || query.After > 0 }
@@ -181,7 +181,7 @@ func eventListing(query *store.EventQuery, limit int) (string, []any, error) {
 		order = "ASC"
 	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorEvents, order == "ASC")
+		c, err := parseCursor(query.Cursor, cursorEvents, query.Project, order == "ASC")
 		if err != nil {
 			return "", nil, err
 		}

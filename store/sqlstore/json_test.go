@@ -112,14 +112,14 @@ func TestJSON(t *testing.T) {
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add(cursor{kind: cursorSandboxes, number: 1, name: "box"}.String())
-	f.Add(cursor{kind: cursorEvents, oldest: true, number: -1}.String())
+	f.Add(cursor{kind: cursorSandboxes, project: "p", number: 1, name: "box"}.String())
+	f.Add(cursor{kind: cursorEvents, project: "p", oldest: true, number: -1}.String())
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, kind := range []byte{cursorSandboxes, cursorEvents, cursorSnapshots} {
 			for _, oldest := range []bool{true, false} {
 				// What is taken is what we would have given.
-				if c, err := parseCursor(text, kind, oldest); err == nil && c.String() != text {
+				if c, err := parseCursor(text, kind, "p", oldest); err == nil && c.String() != text {
 					t.Errorf("%q was read as %+v, which is %q", text, c, c.String())
 				}
 			}

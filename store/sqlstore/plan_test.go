@@ -63,7 +63,7 @@ func TestPlans(t *testing.T) {
 				q.Types = []sandbox.EventType{sandbox.EventExec, sandbox.EventTerminal}
 			}
 			if has(5) {
-				q.Cursor = cursor{kind: cursorEvents, oldest: q.Oldest, number: 500}.String()
+				q.Cursor = cursor{kind: cursorEvents, project: q.Project, oldest: q.Oldest, number: 500}.String()
 				if !has(1) && !has(2) {
 					index = "SEARCH events USING INTEGER PRIMARY KEY"
 				}
@@ -93,7 +93,7 @@ func TestPlans(t *testing.T) {
 				q.Project, index = "p", "SEARCH sandboxes USING INDEX sandboxes_project (project=?"
 			}
 			if has(2) {
-				q.Cursor = cursor{kind: cursorSandboxes, oldest: q.Oldest, number: 500, name: "x"}.String()
+				q.Cursor = cursor{kind: cursorSandboxes, project: q.Project, oldest: q.Oldest, number: 500, name: "x"}.String()
 			}
 			if has(3) {
 				q.States, q.Image = []sandbox.State{sandbox.Running, sandbox.Stopped}, "python"
@@ -138,7 +138,7 @@ func TestPlans(t *testing.T) {
 					q.Project = "p"
 				}
 				if has(2) {
-					q.Cursor = cursor{kind: sortingBy(by).kind, oldest: q.Oldest, number: 500, name: "x"}.String()
+					q.Cursor = cursor{kind: sortingBy(by).kind, project: q.Project, oldest: q.Oldest, number: 500, name: "x"}.String()
 				}
 				if has(3) {
 					q.States = []sandbox.State{sandbox.Running, sandbox.Stopped}
@@ -187,9 +187,6 @@ func TestPlans(t *testing.T) {
 			has := func(bit int) bool { return bits&(1<<bit) != 0 }
 			q := store.SnapshotQuery{Oldest: has(0)}
 			index := "snapshots USING INDEX snapshots_created"
-			if has(1) {
-				q.Cursor = cursor{kind: cursorSnapshots, oldest: q.Oldest, number: 500, name: "x"}.String()
-			}
 			if has(2) {
 				yes := true
 				q.Auto, q.Named = &yes, &yes
@@ -199,6 +196,9 @@ func TestPlans(t *testing.T) {
 			}
 			if has(4) {
 				q.Project, index = "p", "SEARCH snapshots USING INDEX snapshots_project (project=?"
+			}
+			if has(1) {
+				q.Cursor = cursor{kind: cursorSnapshots, project: q.Project, oldest: q.Oldest, number: 500, name: "x"}.String()
 			}
 			if has(5) {
 				q.Sandbox, index = "s", "SEARCH snapshots USING INDEX snapshots_sandbox (sandbox=?"

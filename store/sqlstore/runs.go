@@ -258,7 +258,7 @@ func (q runs) List(query store.RunQuery) ([]*sandbox.Run, string, error) {
 		order, past = "ASC", ">"
 	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorRuns, query.Oldest)
+		c, err := parseCursor(query.Cursor, cursorRuns, query.Project, query.Oldest)
 		if err != nil {
 			return nil, "", err
 		}
@@ -270,7 +270,7 @@ func (q runs) List(query store.RunQuery) ([]*sandbox.Run, string, error) {
 	if err != nil || !more {
 		return page, "", err
 	}
-	return page, cursor{kind: cursorRuns, oldest: query.Oldest, number: page[limit-1].Number}.String(), nil
+	return page, cursor{kind: cursorRuns, project: query.Project, oldest: query.Oldest, number: page[limit-1].Number}.String(), nil
 }
 
 func (q runs) Count(query store.RunQuery) (int, error) {

@@ -341,7 +341,7 @@ func (q sandboxes) List(query store.SandboxQuery) ([]*sandbox.Sandbox, string, e
 	}
 	last := page[limit-1]
 	by := sortingBy(query.Sort)
-	return page, cursor{kind: by.kind, oldest: query.Oldest, number: by.number(last), name: string(last.ID)}.String(), nil
+	return page, cursor{kind: by.kind, project: query.Project, oldest: query.Oldest, number: by.number(last), name: string(last.ID)}.String(), nil
 }
 
 // listing is the statement of a page, with one row more to find whether there is a next one.

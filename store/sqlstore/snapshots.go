@@ -161,7 +161,7 @@ func (q snapshots) List(query store.SnapshotQuery) ([]*sandbox.Snapshot, string,
 		return page, "", err
 	}
 	last := page[limit-1]
-	return page, cursor{kind: cursorSnapshots, oldest: query.Oldest, number: micros(last.CreatedAt), name: string(last.ID)}.String(), nil
+	return page, cursor{kind: cursorSnapshots, project: query.Project, oldest: query.Oldest, number: micros(last.CreatedAt), name: string(last.ID)}.String(), nil
 }
 
 // snapshotListing is the statement of a page, with one row more to find whether there is a next
@@ -173,7 +173,7 @@ func snapshotListing(query *store.SnapshotQuery, limit int) (string, []any, erro
 		order, past = "ASC", ">"
 	}
 	if query.Cursor != "" {
-		c, err := parseCursor(query.Cursor, cursorSnapshots, query.Oldest)
+		c, err := parseCursor(query.Cursor, cursorSnapshots, query.Project, query.Oldest)
 		if err != nil {
 			return "", nil, err
 		}

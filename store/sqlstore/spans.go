@@ -69,7 +69,7 @@ func (o sorting) begin(query *store.SandboxQuery) (func(*where), error) {
 	if query.Cursor == "" {
 		return func(*where) {}, nil
 	}
-	c, err := parseCursor(query.Cursor, o.kind, query.Oldest)
+	c, err := parseCursor(query.Cursor, o.kind, query.Project, query.Oldest)
 	past := " < "
 	if query.Oldest {
 		past = " > "

@@ -16,12 +16,12 @@ import (
 type webhooks struct{ tx *tx }
 
 const (
-	webhookColumns  = "id, project, url, types, description, secret, old_secret, old_until, position, failures, disabled_at, disabled_by, detail, created_at, created_by, updated_at"
+	webhookColumns  = "id, project, url, types, description, secret, old_secret, old_until, position, failures, disabled_at, disabled_by, detail, created_at, created_by, updated_at, format"
 	deliveryColumns = "number, id, webhook, event_id, type, repeats, state, attempts, next_at, created_at, done_at, status, duration, detail"
 )
 
 const (
-	insertWebhook = "INSERT INTO webhooks (" + webhookColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT DO NOTHING"
+	insertWebhook = "INSERT INTO webhooks (" + webhookColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING"
 	getWebhook    = "SELECT " + webhookColumns + " FROM webhooks WHERE id = $1"
 	listWebhooks  = "SELECT " + webhookColumns + " FROM webhooks WHERE project = $1 ORDER BY created_at, id"
 	allWebhooks   = "SELECT " + webhookColumns + " FROM webhooks ORDER BY created_at, id"
@@ -55,7 +55,7 @@ func typesText(types []string) string {
 
 func (q webhooks) Insert(w *store.Webhook) error {
 	n, err := q.tx.exec(insertWebhook, w.ID, w.Project, w.URL, typesText(w.Types), w.Description, w.Secret, w.OldSecret, micros(w.OldUntil), w.Position,
-		int64(w.Failures), micros(w.DisabledAt), w.DisabledBy, w.Detail, micros(w.CreatedAt), w.CreatedBy, micros(w.UpdatedAt))
+		int64(w.Failures), micros(w.DisabledAt), w.DisabledBy, w.Detail, micros(w.CreatedAt), w.CreatedBy, micros(w.UpdatedAt), w.Format)
 	if err == nil && n == 0 {
 		return fault.New(fault.Exists, "there is a webhook %s already", w.ID)
 	}
@@ -68,7 +68,7 @@ func (q webhooks) read(text string, args ...any) (out []*store.Webhook, err erro
 		var types string
 		var until, failures, disabled, made, updated int64
 		if err := scan(&w.ID, &w.Project, &w.URL, &types, &w.Description, &w.Secret, &w.OldSecret, &until, &w.Position, &failures, &disabled, &w.DisabledBy,
-			&w.Detail, &made, &w.CreatedBy, &updated); err != nil {
+			&w.Detail, &made, &w.CreatedBy, &updated, &w.Format); err != nil {
 			return err
 		}
 		if err := json.Unmarshal([]byte(types), &w.Types); err != nil {

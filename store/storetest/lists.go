@@ -331,6 +331,7 @@ func sandboxPages(t *testing.T, open func(*testing.T) store.Store) {
 			"Longer":            {Cursor: good + "AAAA"},
 			"OtherOrder":        {Cursor: good, Oldest: true},
 			"OtherListing":      {Cursor: ofEvents},
+			"OtherProject":      {Cursor: good, Project: "elsewhere"},
 			"NotPrintable":      {Cursor: "\x00\xff\n"},
 			"Huge":              {Cursor: strings.Repeat("A", 1<<20)},
 			"SQL":               {Cursor: "' OR 1=1 --"},

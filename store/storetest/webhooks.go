@@ -17,7 +17,7 @@ func webhook(n int) *store.Webhook {
 	return &store.Webhook{
 		ID: fmt.Sprintf("wh_%d", n), Project: []string{"a", "b"}[n%2], URL: "https://hooks.example/x", Types: []string{"sandbox", "volume.ready"}, Description: "d €",
 		Secret: []byte{0, 1, 2}, OldSecret: []byte{3}, OldUntil: at.Add(time.Hour), Position: 7, Failures: 3, DisabledAt: at.Add(time.Minute), DisabledBy: "system",
-		Detail: "503", CreatedAt: at, CreatedBy: "alice", UpdatedAt: at,
+		Detail: "503", CreatedAt: at, CreatedBy: "alice", UpdatedAt: at, Format: []string{"", "other"}[n%2],
 	}
 }
 

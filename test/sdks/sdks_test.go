@@ -85,23 +85,26 @@ func TestGateway(t *testing.T) {
 
 func TestOrkestr(t *testing.T) {
 	result := filepath.Join(t.TempDir(), "methods.json")
-	passes(t, orkestr(servertest.Start(t, program)), 180, "testdata/orkestr_sdk.py", result)
+	passes(t, orkestr(configured(t, "webhooks: {allow: [127.0.0.1]}\n")), 200, "testdata/orkestr_sdk.py", result)
 	holds(t, rows(t, ofOrkestr, methods), result, 90)
 }
 
-// curated is a server whose operator lists what networks reach that are restricted without a list, as readmes take for granted.
-func curated(t *testing.T) *servertest.Server {
+// configured is a server with a configuration.
+func configured(t *testing.T, text string) *servertest.Server {
 	t.Helper()
 	servertest.Need(t)
 	imagetest.Python(t)
 	s, file := servertest.New(t, program, imagetest.Dir(t)), filepath.Join(t.TempDir(), "sandpit.yaml")
-	if err := os.WriteFile(file, []byte("network: {curated: [pypi.org, files.pythonhosted.org, registry.npmjs.org]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.Env = append(s.Env, "SANDPIT_CONFIG="+file)
 	s.Start()
 	return s
 }
+
+// curated has the operator list what networks reach that are restricted without a list, as readmes take for granted.
+const curated = "network: {curated: [pypi.org, files.pythonhosted.org, registry.npmjs.org]}\n"
 
 func TestTheExamplesOfTheReadmesRunAsTheyAreWritten(t *testing.T) {
 	for _, c := range []struct {
@@ -114,7 +117,7 @@ func TestTheExamplesOfTheReadmesRunAsTheyAreWritten(t *testing.T) {
 	} {
 		t.Run(c.pkg, func(t *testing.T) {
 			result := filepath.Join(t.TempDir(), "examples.json")
-			passes(t, c.env(curated(t)), c.checks, "testdata/examples.py", c.pkg, result)
+			passes(t, c.env(configured(t, curated)), c.checks, "testdata/examples.py", c.pkg, result)
 			holds(t, rows(t, c.sdk, examples), result, c.least)
 		})
 	}

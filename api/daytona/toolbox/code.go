@@ -61,7 +61,7 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 		out.Result += traceback(e)
 	}
 	if res.StdoutTruncated || res.StderrTruncated {
-		out.Result += fmt.Sprintf("\n[only the last %d of %d bytes are shown]", len(res.Stdout)+len(res.Stderr), res.StdoutBytes+res.StderrBytes)
+		out.Result += fmt.Sprintf("\n[only the first %d of %d bytes are shown]", len(res.Stdout)+len(res.Stderr), res.StdoutBytes+res.StderrBytes)
 	}
 	out.Artifacts = artifacts(res.Results)
 	return out, nil

@@ -53,7 +53,7 @@ func (a *API) execute(ctx context.Context, c *httpapi.Call, in *execute) (wire.E
 	}
 	text := string(res.Stdout)
 	if res.StdoutTruncated {
-		text += fmt.Sprintf("\n[only the last %d of %d bytes are shown]", len(res.Stdout), res.StdoutBytes)
+		text += fmt.Sprintf("\n[only the first %d of %d bytes are shown]", len(res.Stdout), res.StdoutBytes)
 	}
 	return wire.Executed{ExitCode: res.ExitCode, Result: text}, nil
 }

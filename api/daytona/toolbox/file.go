@@ -13,6 +13,7 @@ import (
 
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/httpapi"
+	"sandpit.dev/api/service"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
@@ -85,12 +86,12 @@ func (a *API) listFiles(ctx context.Context, c *httpapi.Call, in *listFiles) ([]
 			return nil, fault.InvalidField("depth", "%d is outside 1 to %d", o.Depth, sandbox.MaxListDepth)
 		}
 	}
-	all, cut, err := a.Files.ListFiles(ctx, c.Caller, in.Ref, at, o)
+	all, cut, err := service.Directory(ctx, a.Files, c.Caller, in.Ref, at, o, c.Reserve)
 	if err != nil {
 		return nil, err
 	}
 	if cut {
-		return nil, fault.New(fault.TooLarge, "%s has more than %d entries", sandbox.Clip(at, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
+		return nil, fault.New(fault.TooLarge, "%s has more than a list has, which is %d entries, or 16 MiB of names", sandbox.Clip(at, 80), maxListed).WithRemedy("list a directory below it, or read them by a command")
 	}
 	out := make([]wire.File, len(all))
 	for i, f := range all {

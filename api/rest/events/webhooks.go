@@ -4,6 +4,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -52,7 +53,7 @@ func (a *API) createWebhook(ctx context.Context, c *httpapi.Call, in *createWebh
 	if err != nil {
 		return v1.Webhook{}, err
 	}
-	ch := webhooks.Change{URL: &in.Body.URL, Description: in.Body.Description}
+	ch := webhooks.Change{URL: &in.Body.URL, Description: in.Body.Description, Format: in.Body.Format}
 	if in.Body.URL == "" {
 		ch.URL = nil
 	}
@@ -210,7 +211,7 @@ func (a *API) repeatDelivery(ctx context.Context, c *httpapi.Call, in *byDeliver
 
 func webhookOf(w *webhooks.Webhook) v1.Webhook {
 	out := v1.Webhook{
-		ID: w.ID, Project: w.Project, URL: w.URL, Types: append([]string{}, w.Types...), Description: w.Description, Status: "enabled",
+		ID: w.ID, Project: w.Project, URL: w.URL, Types: append([]string{}, w.Types...), Description: w.Description, Format: cmp.Or(w.Format, webhooks.Own), Status: "enabled",
 		DisabledAt: shape.TimeOrNull(w.DisabledAt), DisabledBy: w.DisabledBy, Failures: w.Failures, Detail: w.Detail,
 		CreatedAt: w.CreatedAt.UTC(), CreatedBy: w.CreatedBy, UpdatedAt: w.UpdatedAt.UTC(),
 	}

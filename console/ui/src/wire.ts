@@ -578,6 +578,7 @@ export interface CreateVolume {
 
 export interface CreateWebhook {
   description?: null | string;
+  format?: null | string;
   types?: string[];
   url: string;
 }
@@ -2711,6 +2712,7 @@ export interface Webhook {
   disabled_at: null | string;
   disabled_by?: string;
   failures: number;
+  format: string;
   id: string;
   old_secret_until: null | string;
   project: string;

@@ -81,6 +81,7 @@ AFTER = {
         "Run a command": lambda scope, out: (scope["result"].stdout, scope["result"].exit_code) == ("42\n", 0),
         "Stream a long command": lambda scope, out: out == "out\nerr\n" or out == "out\n",
         "Files": lambda scope, out: (scope["content"], scope["raw"], "data.json False 8" in out, [r.error for r in scope["results"]]) == ("out", b"\x00\x01\x02", True, [None, None]),
+        "Lifecycle webhooks": lambda scope, out: (scope["returned"], [k[:6] for k in scope["kept"]]) == (None, ["whsec_"]),
         "Pause + resume": lambda scope, out: (scope["sbx"].id, scope["sbx"].status) == (scope["sandbox_id"], "running"),
         "Snapshot fork": lambda scope, out: [x.files.read("/workspace/state") for x in (scope["a"], scope["b"])] == ["ready\n"] * 2,
         "Terminate": lambda scope, out: scope["sbx"].status == "terminated",

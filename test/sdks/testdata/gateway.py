@@ -34,13 +34,13 @@ for module in ["mcpgateway_sdk._client"] + [x.name for x in pkgutil.walk_package
 
 
 def v1(path, method="GET", body=None):
-    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, data=body, headers={"Authorization": "Bearer " + os.environ["MCPGATEWAY_TOKEN"]})
+    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, data=body, headers={"Authorization": "Bearer " + os.environ["MCPGATEWAY_TOKEN"], "Content-Type": "application/json"})
     with urllib.request.urlopen(r) as resp:
         text = resp.read()
     return json.loads(text) if text else None
 
 
-def raw(path):
+def content(path):
     r = urllib.request.Request(os.environ["ADDRESS"] + path, headers={"Authorization": "Bearer " + os.environ["MCPGATEWAY_TOKEN"]})
     with urllib.request.urlopen(r) as resp:
         return resp.read()
@@ -79,14 +79,19 @@ async def sandboxes(gw):
     check("exec: bytes that are no text", (await g.exec(s.id, "printf '\\377a'")).stdout, "\ufffda")
     await araises("exec: no command", m.ValidationError, g.exec(s.id, " "), "command")
     await araises("exec: a limit of a year", m.ValidationError, g.exec(s.id, "true", timeout=365 * 86400), "timeout_seconds")
+    await araises("exec: a limit of 0", m.ValidationError, g.exec(s.id, "true", timeout=0), "timeout_seconds")
+    check("exec: 16 labels", (await g.exec(s.id, "true", metadata={str(i): "x" for i in range(16)})).exit_code, 0)
+    await araises("exec: 17 labels", m.ValidationError, g.exec(s.id, "true", metadata={str(i): "x" for i in range(17)}), "metadata", "more than 16")
+    r = await g.exec(s.id, "echo begin; head -c 17000000 /dev/zero | tr '\\0' a; echo end", timeout=60)
+    check("exec: the first 16 MiB are told", (r.stdout[:7], r.stdout[-25:], len(r.stdout)), ("begin\na", "aa\n[the rest is left out]", (16 << 20) + 23))
     await araises("exec: 1,000 labels", m.ValidationError, g.exec(s.id, "true", metadata={str(i): "x" for i in range(1000)}), "metadata")
     check("exec_count", (await g.get(s.id)).exec_count, v1("/v1/sandboxes/one")["exec_count"])
 
     # Files: relative ones are in the workspace; the SDK takes the first slash off absolute ones.
     await g.upload_file(s.id, "data.csv", content=b"a,b\n1,2")
-    check("upload: a relative path", raw("/v1/sandboxes/one/files/data.csv"), b"a,b\n1,2")
+    check("upload: a relative path", content("/v1/sandboxes/one/files/data.csv"), b"a,b\n1,2")
     await g.upload_file(s.id, "/workspace/out/x.bin", content=bytes(range(256)))
-    check("upload: an absolute path", raw("/v1/sandboxes/one/files/out/x.bin"), bytes(range(256)))
+    check("upload: an absolute path", content("/v1/sandboxes/one/files/out/x.bin"), bytes(range(256)))
     check("download: a relative path", await g.download_file(s.id, "out/x.bin"), bytes(range(256)))
     check("download: an absolute path", await g.download_file(s.id, "/workspace/out/x.bin"), bytes(range(256)))
     check("download: of the system", await g.download_file(s.id, "/etc/hostname"), (await g.exec(s.id, "cat /etc/hostname")).stdout.encode())
@@ -106,6 +111,13 @@ async def sandboxes(gw):
     await araises("upload: a name of 300 bytes", m.ValidationError, g.upload_file(s.id, "x" * 300, content=b"x"))
     await araises("list files: what is not there", m.NotFoundError, g.list_files(s.id, "/none"))
 
+    await g.exec(s.id, """cd /dev/shm && mkdir many && cd many && python3 -c 'import os
+for i in range(100001): os.mknod(str(i))'""")
+    await araises("list files: 100,001 entries", m.ValidationError, g.list_files(s.id, "/dev/shm/many"), "100000 entries", "list a directory below it")
+    await g.exec(s.id, "cd /dev/shm/many && rm 100000")
+    check("list files: 100,000 entries", len(await g.list_files(s.id, "/dev/shm/many")), 100000)
+    await g.exec(s.id, "rm -r /dev/shm/many")
+
     # Clocks, limits, network, live.
     u = await g.update(s.id, idle_timeout_seconds=60, memory_mb=1024, metadata={"team": "b"}, env_vars={"X": "2"})
     check("update", (u.idle_timeout_seconds, u.memory_mb, u.metadata), (60, 1024, {"team": "b"}))
@@ -113,6 +125,11 @@ async def sandboxes(gw):
     u = await g.update(s.id, egress_policy=EgressPolicy.allowlist(domains=["example.com"], cidrs=["192.0.2.0/24"]))
     check("update: an allowlist", (u.requested_egress_policy, u.effective_egress_policy, u.network_enabled), (EgressPolicy.allowlist(domains=["example.com"], cidrs=["192.0.2.0/24"]),) * 2 + (True,))
     check("update: what /v1 says", v1("/v1/sandboxes/one")["network_policy"]["allow_domains"], ["example.com"])
+    u = await g.update(s.id, egress_policy=EgressPolicy.allowlist(domains=[f"e{i}.example.com" for i in range(128)]))
+    check("update: 128 domains", len(u.effective_egress_policy.allowed_domains), 128)
+    await araises("update: 129 domains", m.ValidationError, raw(gw, "PATCH", f"/{s.id}", {"requested_egress_policy": {"mode": "allowlist", "allowed_domains": [f"e{i}.example.com" for i in range(129)]}}), "requested_egress_policy", "more than 128")
+    v1("/v1/sandboxes/one", "PATCH", json.dumps({"network": {"mode": "restricted", "allow_domains": [f"e{i}.example.com" for i in range(129)]}}).encode())
+    check("get: 129 domains, which the model has no place for", ((await g.get(s.id)).effective_egress_policy, (await g.get(s.id)).network_enabled), (None, True))
     u = await g.update(s.id, egress_policy=EgressPolicy.blocked())
     check("update: blocked", u.effective_egress_policy.mode, "blocked")
     u = await g.update(s.id, egress_policy=EgressPolicy.inherit())
@@ -133,6 +150,7 @@ async def sandboxes(gw):
 
     # What happened.
     acts = await g.activity(s.id)
+    check("activity: at most 200", len(acts) <= 200, True)
     check("activity", [(a["type"], a["command"], a["exit_code"]) for a in acts if a.get("command", "").startswith("echo $X; ")], [("exec", "echo $X; echo err >&2; exit 3", 3)])
     logs = await g.logs(s.id, tool_name="exec", meta=["step=build it"])
     check("logs by metadata", [(r["command"], r["metadata"], r["status"]) for r in logs["items"]], [("echo $X; echo err >&2; exit 3", {"step": "build it"}, "error")])
@@ -161,9 +179,9 @@ async def sandboxes(gw):
     await araises("create: more memory than there may be", m.ValidationError, g.create(memory_mb=10**9), "memory_mb")
     await araises("create: 1,000 labels", m.ValidationError, g.create(metadata={str(i): "x" for i in range(1000)}), "metadata")
     await araises("create: a long key", m.ValidationError, g.create(session_key="x" * 10000), "session_key")
-    await araises("create: two policies", m.ValidationError, raw_create(gw, {"network_enabled": True, "requested_egress_policy": {"mode": "blocked"}}), "network_enabled")
-    await araises("create: a mode that is none", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "open"}}), "requested_egress_policy.mode")
-    await araises("create: an empty allowlist", m.ValidationError, raw_create(gw, {"requested_egress_policy": {"mode": "allowlist"}}), "allowlist")
+    await araises("create: two policies", m.ValidationError, raw(gw, "POST", "", {"network_enabled": True, "requested_egress_policy": {"mode": "blocked"}}), "network_enabled")
+    await araises("create: a mode that is none", m.ValidationError, raw(gw, "POST", "", {"requested_egress_policy": {"mode": "open"}}), "requested_egress_policy.mode")
+    await araises("create: an empty allowlist", m.ValidationError, raw(gw, "POST", "", {"requested_egress_policy": {"mode": "allowlist"}}), "allowlist")
     for name, id in {"a UUID that is none of ours": uuid.uuid4(), "the nil UUID": uuid.UUID(int=0), "a UUID of nobody": "00000000-0000-8000-8000-000000000000", "no id at all": "none"}.items():
         await araises(name, m.NotFoundError, g.get(id))
         await araises(name + ": exec", m.NotFoundError, g.exec(id, "true"))
@@ -199,8 +217,8 @@ async def sandboxes(gw):
     check("list: none", await g.list(), [])
 
 
-async def raw_create(gw, body):
-    return await gw._http.request("POST", "/api/v1/sandboxes", json=body)
+async def raw(gw, method, path, body):
+    return await gw._http.request(method, "/api/v1/sandboxes" + path, json=body)
 
 
 async def skills(gw, s):
@@ -280,6 +298,18 @@ async def others(gw):
     check("what is not sandboxes: the authentication of a server", type(gw.servers.authentication(uuid.uuid4())).__name__, "ServerAuthenticationResource")
 
 
+# Policies that are wider than the operator allows.
+async def narrowed(g):
+    s = await g.create()
+    v1("/v1/settings", "PATCH", json.dumps({"max_network": "off"}).encode())
+    for mode, p in {"unrestricted": EgressPolicy.unrestricted(), "allowlist": EgressPolicy.allowlist(domains=["example.com"])}.items():
+        await araises("create: wider than the operator allows: " + mode, m.ForbiddenError, g.create(egress_policy=p), "requested_egress_policy", "ask the server's operator")
+        await araises("update: wider than the operator allows: " + mode, m.ForbiddenError, g.update(s.id, egress_policy=p), "requested_egress_policy", "ask the server's operator")
+    await araises("create: wider than the operator allows: network_enabled", m.ForbiddenError, g.create(network_enabled=True), "ask the server's operator")
+    check("create: nothing was made", [x.id for x in await g.list()], [s.id])
+    await g.destroy(s.id)
+
+
 async def main():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -288,6 +318,7 @@ async def main():
             check("the version is one that the SDK takes", True, True)
             await sandboxes(gw)
             await others(gw)
+            await narrowed(gw.sandboxes)
 
 
 asyncio.run(main())

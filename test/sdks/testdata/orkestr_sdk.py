@@ -1,14 +1,17 @@
 # What Orkestr's SDK does, and what comes of it. Answers are compared with what /v1 says.
+import http.server
 import inspect
 import json
 import os
+import queue
 import sys
+import threading
 import time
 import urllib.request
 from datetime import datetime, timedelta, timezone
 
 import orkestr as o
-from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook
+from orkestr import OrkestrClient, Sandbox, Snapshot, Volume, Webhook, verify_webhook_signature
 import watching
 from checks import check, end, raises
 
@@ -18,8 +21,8 @@ for module in o.sandbox, o.agents, o._client:
             watching.watch(name, cls, "orkestr")
 
 
-def v1(path, method="GET"):
-    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, headers={"Authorization": "Bearer " + os.environ["ORKESTR_API_KEY"]})
+def v1(path, method="GET", body=None):
+    r = urllib.request.Request(os.environ["ADDRESS"] + path, method=method, headers={"Authorization": "Bearer " + os.environ["ORKESTR_API_KEY"], "Content-Type": "application/json"}, data=None if body is None else json.dumps(body).encode())
     with urllib.request.urlopen(r) as resp:
         return json.loads(resp.read() or "null")
 
@@ -46,6 +49,11 @@ check("create: pause at its end", (t.on_timeout, t.auto_resume, t.volume), ("pau
 check("list: newest first", [x.id for x in Sandbox.list()], [t.id, s.id])
 check("list: pages", [x.id for x in Sandbox.list(limit=1)], [t.id, s.id])
 check("list: one page", len(Sandbox.list(limit=1, max_results=1)), 1)
+following = o.get_default_client().get("/v1/sandboxes", params={"limit": 1})["next_cursor"]
+raises("list: a cursor of another project", o.APIError, lambda: client(os.environ["OTHER"]).get("/v1/sandboxes", params={"cursor": following}), "cursor", "begin again without a cursor")
+raises("list: a cursor that is none", o.APIError, lambda: o.get_default_client().get("/v1/sandboxes", params={"cursor": "none"}), "cursor", "begin again without a cursor")
+for n in 0, 201:
+    raises(f"list: pages of {n}", o.APIError, lambda: Sandbox.list(limit=n), "limit", "1 to 200")
 check("list by metadata", [[x.id for x in Sandbox.list(metadata=m)] for m in ({"user": "42"}, {"user": "43", "a[b]": "c d"}, {"user": "42", "none": "x"})], [[s.id], [t.id], []])
 check("list by status", [len(Sandbox.list(status=x)) for x in ("running", "paused", "terminated")], [2, 0, 0])
 
@@ -56,6 +64,9 @@ check("exec: a directory", s.exec("pwd", cwd="/tmp").stdout, "/tmp\n")
 raises("exec: out of time", o.ExecTimeout, lambda: s.exec("sleep 60", timeout_seconds=1))
 raises("exec: ended by a signal", o.ExecKilled, lambda: s.exec("kill -9 $$"), "SIGKILL")
 raises("exec: nothing", o.APIError, lambda: s.exec(""), "command")
+raises("exec: a limit of 0", o.APIError, lambda: s.exec("true", timeout_seconds=0), "timeout_seconds")
+r = s.exec("echo begin; head -c 17000000 /dev/zero | tr '\\0' a; echo end", timeout_seconds=60)
+check("exec: the first 16 MiB are told", (r.stdout[:7], r.stdout[-43:], len(r.stdout)), ("begin\na", "a\n[only the first 16777216 bytes are shown]", (16 << 20) + 42))
 raises("exec: a limit of a year", o.APIError, lambda: s.exec("true", timeout_seconds=365 * 86400), "timeout_seconds")
 chunks = list(s.exec_stream("echo out; echo err >&2; exit 4"))
 check("stream: both", ["".join(c.data for c in chunks if c.stream == k and not c.is_final) for k in ("stdout", "stderr")], ["out\n", "err\n"])
@@ -82,6 +93,11 @@ k.kill()
 check("background: killed", (k.status, k.exit_code), ("killed", None))
 k.kill()
 check("background: killed again", k.status, "killed")
+k = s.exec("head -c 3000000 /dev/zero | tr '\\0' b", background=True)
+check("background: much", k.wait(timeout=60, poll_seconds=0.05), 0)
+l = k.logs()
+check("background: a MiB of logs at a time", (len(l.content), l.size, l.truncated, len(k.logs(offset=1 << 20).content), k.logs(offset=2 << 20).truncated), (1 << 20, 3000000, True, 1 << 20, False))
+raises("background: followed for more than an hour", o.APIError, lambda: list(k.stream(timeout_seconds=3601)), "timeout_seconds")
 raises("background: none", o.SandboxNotFound, lambda: o.BackgroundCommand("aaaaaaaaaaaaaaaa", "", None, "", None, None, s).refresh())
 
 # Code.
@@ -131,6 +147,13 @@ raises("read: a directory", o.OrkestrError, lambda: f.read("d"))
 raises("read: none", o.SandboxNotFound, lambda: f.read("none"))
 raises("write: where it may not", o.AuthError, lambda: f.write("/etc/x", "x"))
 raises("write: a mode of years", o.APIError, lambda: f.write("x", "x", mode=10**6), "mode")
+raises("write: more than 16 MiB", o.APIError, lambda: f.write_bytes("x", bytes((16 << 20) + 1)), "presign_upload")
+s.exec("""cd /dev/shm && mkdir many && cd many && python3 -c 'import os
+for i in range(100001): os.mknod(str(i))'""")
+raises("list: 100,001 entries", o.APIError, lambda: f.list("/dev/shm/many"), "100000 entries", "list a directory below it")
+s.exec("cd /dev/shm/many && rm 100000")
+check("list: 100,000 entries", len(f.list("/dev/shm/many")), 100000)
+s.exec("rm -r /dev/shm/many")
 rows = f.write_batch({"one": "1", "two/three": b"\x00\xff", "/etc/no": "x"})
 check("batch", [(x.path, x.bytes_written, x.error) for x in rows], [("one", 1, None), ("two/three", 2, None), ("/etc/no", None, "denied")])
 raises("batch: 65 files", o.APIError, lambda: f.write_batch({str(i): "x" for i in range(65)}), "files")
@@ -147,6 +170,23 @@ for name, url, method in (("to read, for writing", down.url, "PUT"), ("to write,
         check("presigned: a link " + name, "taken", "refused")
     except urllib.error.HTTPError as x:
         check("presigned: a link " + name, x.code in (403, 404, 405), True)
+raises("presigned: a day", o.APIError, lambda: f.presign_upload("one", expires_in=3601), "expires_in")
+try:
+    urllib.request.urlopen(urllib.request.Request(up.url, method="PUT", headers={"Content-Length": str((5 << 30) + 1)}, data=iter([b"x"])))
+    check("presigned: more than 5 GiB", "taken", "refused")
+except urllib.error.HTTPError as x:
+    check("presigned: more than 5 GiB", x.code, 413)
+if os.environ.get("SANDPIT_SOAK"):
+    # After its time: the shortest there is.
+    short, code = f.presign_download("one", expires_in=60), 200
+    for _ in range(90):
+        try:
+            urllib.request.urlopen(short.url)
+        except urllib.error.HTTPError as x:
+            code, text = x.code, x.read().decode()
+            break
+        time.sleep(1)
+    check("presigned: after its time", (code, "expired at" in text), (401, True))
 raises("presigned: a second", o.APIError, lambda: f.presign_download("one", expires_in=1), "expires_in")
 raises("presigned: what is not there", o.SandboxNotFound, lambda: f.presign_download("none"))
 
@@ -230,14 +270,101 @@ check("create: leaves no volume where it fails", [v.name for v in Volume.list()]
 raises("create: a size that is none", o.APIError, lambda: Sandbox.create(template="python", size="huge"), "size")
 raises("create: elsewhere", o.APIError, lambda: Sandbox.create(template="python", region="mars"), "region")
 raises("create: 0 seconds", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=0), "timeout_seconds")
+with Sandbox.create(template="python", timeout_seconds=365 * 86400) as year:
+    check("create: a year", abs(year.expires_at - datetime.now(timezone.utc) - timedelta(days=365)) < timedelta(minutes=1), True)
+raises("create: more than 366 days", o.APIError, lambda: Sandbox.create(template="python", timeout_seconds=366 * 86400 + 1), "timeout_seconds")
+too_large = [x.size for x in Sandbox.limits().sizes if not x.allowed]
+for x in too_large:
+    raises("create: more than there may be", o.PlanLimitError, lambda: Sandbox.create(template="python", size=x), "size", "use a smaller one")
 raises("create: a network that is none", o.APIError, lambda: Sandbox.create(template="python", network="some"), "network")
 raises("create: a name that is none", o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=["a b"]), "allow_domains")
 raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="python", metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("create: keys of previews", o.APIError, lambda: Sandbox.create(template="python", preview_auth=True), "preview_auth")
 raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
-for name, do in {"create": lambda: Webhook.create("https://example.com"), "list": Webhook.list, "enable": lambda: Webhook.enable("x"), "delete": lambda: Webhook.delete("x")}.items():
-    raises("webhooks: " + name, o.APIError, do, "/v1/webhooks")
+
+# Webhooks, at a receiver of our own, which verifies each by the SDK's function.
+came, keys = queue.Queue(), {}
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        came.put((self.path, self.headers, body))
+        self.send_response(500 if self.path == "/broken" else 204)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+threading.Thread(target=receiver.serve_forever, daemon=True).start()
+at = "http://127.0.0.1:%d" % receiver.server_port
+hook = Webhook.create(at + "/all")
+check("webhook", (hook.secret[:6], hook.url, hook.event_types, hook.active, hook.consecutive_failures, hook.last_delivery_at, hook.last_error), ("whsec_", at + "/all", None, True, 0, None, None))
+some = Webhook.create(at + "/some", event_types=["sandbox.terminated"])
+other_form = v1("/v1/webhooks", "POST", {"url": at + "/own"})
+check("webhooks: the list, without secrets", [(w.id, w.event_types, w.secret) for w in Webhook.list()], [(hook.id, None, None), (some.id, ["sandbox.terminated"], None)])
+raises("webhooks: a secret asked for twice", o.APIError, lambda: o.get_default_client().get("/v1/sandboxes/webhooks/" + hook.id + "/secret"), "not told again")
+check("webhooks: one, without its secret", "secret" in o.get_default_client().get("/v1/sandboxes/webhooks/" + hook.id), False)
+check("webhooks: what /v1 says", [(w["id"], w["format"], "secret" in w) for w in v1("/v1/webhooks")["items"]], [(hook.id, "orkestr", False), (some.id, "orkestr", False), (other_form["id"], "sandpit", False)])
+v1("/v1/webhooks/" + other_form["id"], "DELETE")
+x = Sandbox.create(template="python", metadata={"user": "7"})
+x.pause()
+Sandbox.resume(x.id)
+v1("/v1/sandboxes/" + x.id + "/stop", "POST")
+Sandbox.resume(x.id)
+x.terminate()
+told = [came.get(timeout=60) for _ in range(7)]
+of_all = [(h, b, json.loads(b)) for path, h, b in told if path == "/all"]
+check("webhooks: the events, in order", [h["X-Orkestr-Event"] for h, _, _ in of_all], ["sandbox." + e for e in ("created", "paused", "resumed", "paused", "resumed", "terminated")])
+check("webhooks: their bodies", [(e["event_type"], e["data"]["id"], e["data"]["metadata"]) for _, _, e in of_all], [(h["X-Orkestr-Event"], x.id, {"user": "7"}) for h, _, _ in of_all])
+check("webhooks: only some", [(h["X-Orkestr-Event"], verify_webhook_signature(some.secret, b, h["X-Orkestr-Signature"])) for path, h, b in told if path == "/some"], [("sandbox.terminated", True)])
+check("webhooks: signed", [verify_webhook_signature(hook.secret, b, h["X-Orkestr-Signature"]) for h, b, _ in of_all], [True] * 6)
+h, b, _ = of_all[0]
+check("webhooks: not with another secret, body or signature", [verify_webhook_signature(*a) for a in ((some.secret, b, h["X-Orkestr-Signature"]), (hook.secret, b + b" ", h["X-Orkestr-Signature"]), (hook.secret, b, None))], [False] * 3)
+check("webhooks: each a delivery of its own", len({h["X-Orkestr-Delivery"] for h, _, _ in of_all}), 6)
+for _ in range(200):
+    if all(w.last_delivery_at for w in Webhook.list()):
+        break
+    time.sleep(0.05)
+check("webhooks: the last delivery", abs(Webhook.list()[0].last_delivery_at - datetime.now(timezone.utc)) < timedelta(minutes=2), True)
+v1("/v1/webhooks/" + hook.id, "PATCH", {"url": at + "/broken"})
+with Sandbox.create(template="python"):
+    check("webhooks: at one that fails", came.get(timeout=60)[0], "/broken")
+    for _ in range(200):
+        if Webhook.list()[0].consecutive_failures:
+            break
+        time.sleep(0.05)
+    w = Webhook.list()[0]
+    check("webhooks: a failure", (w.consecutive_failures, w.last_error, w.active), (1, "it answered 500", True))
+    v1("/v1/webhooks/" + hook.id, "PATCH", {"enabled": False})
+    check("webhooks: switched off", Webhook.list()[0].active, False)
+    w = Webhook.enable(hook.id)
+    check("webhooks: enabled", (w.active, w.consecutive_failures, w.last_error, w.secret), (True, 0, None, None))
+    check("webhooks: what was pending comes again", came.get(timeout=60)[0], "/broken")
+    Webhook.delete(hook.id)
+Webhook.delete(some.id)
+check("webhooks: none is left", (Webhook.list(), v1("/v1/webhooks")["items"]), ([], []))
+foreign, reading = client(os.environ["OTHER"]), client(os.environ["READER"])
+mine = Webhook.create("https://example.com/x", event_types=["volume.expired"])
+for name, do in {"enable": lambda c: Webhook.enable(mine.id, client=c), "delete": lambda c: Webhook.delete(mine.id, client=c), "its secret": lambda c: c.get("/v1/sandboxes/webhooks/" + mine.id + "/secret")}.items():
+    raises("webhooks of another project: " + name, o.SandboxNotFound, lambda: do(foreign))
+    raises("webhooks: who only reads: " + name, o.AuthError, lambda: do(reading))
+raises("webhooks: who only reads", o.AuthError, lambda: Webhook.create("https://example.com", client=reading))
+for name, url in {"no URL": "x", "a file": "file:///etc/passwd", "a private address": "https://10.0.0.1/x", "this server": "http://localhost/x", "without TLS": "http://example.com/x", "metadata of a cloud": "http://169.254.169.254/"}.items():
+    raises("webhooks: " + name, o.APIError, lambda: Webhook.create(url), "url")
+raises("webhooks: an event that is none", o.APIError, lambda: Webhook.create("https://example.com", event_types=["sandbox.started"]), "event_types")
+raises("webhooks: no events", o.APIError, lambda: Webhook.create("https://example.com", event_types=[]), "event_types")
+for w in range(19):
+    Webhook.create("https://example.com/%d" % w)
+raises("webhooks: a 21st", o.PlanLimitError, lambda: Webhook.create("https://example.com/more"))
+for w in Webhook.list():
+    Webhook.delete(w.id)
+raises("webhooks: deleted twice", o.SandboxNotFound, lambda: Webhook.delete(mine.id))
+receiver.shutdown()
+
 other, reader = client(os.environ["OTHER"]), client(os.environ["READER"])
 raises("another project: get", o.SandboxNotFound, lambda: Sandbox.get(t.id, client=other))
 check("another project: list", (Sandbox.list(client=other), Snapshot.list(client=other), Volume.list(client=other)), ([], [], []))
@@ -255,6 +382,12 @@ for name, do in {"exec": lambda x: x.exec("true"), "batch": lambda x: x.files.wr
 raises("nobody", o.AuthError, lambda: Sandbox.list(client=client("nobody's")))
 t.terminate()
 check("all are gone", Sandbox.list(), [])
+
+# A network that is wider than the operator allows.
+v1("/v1/settings", "PATCH", {"max_network": "off"})
+for mode in "restricted", "open":
+    raises("create: wider than the operator allows: " + mode, o.NetworkPolicyError, lambda: Sandbox.create(template="python", network=mode, allow_domains=["example.com"]), "network", "ask the server's operator")
+check("create: nothing was made", Sandbox.list(), [])
 
 # There are no agents; of some of it the SDK says that there is no sandbox.
 OF_SANDBOXES = "create", "stream", "a run's stream", "credentials", "toolsets", "a toolset"

@@ -51,6 +51,7 @@ func (a App) create() *cobra.Command {
 	}
 	types := c.Flags().StringSlice("type", nil, "only events of this type (sandbox.started, or snapshot for all of snapshots); may be given again")
 	text := c.Flags().String("description", "", "what it is for")
+	format := c.Flags().String("format", "", "of what is sent: sandpit (the default), or orkestr, as Orkestr's SDK reads it")
 	out := output.NamedFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
@@ -60,6 +61,9 @@ func (a App) create() *cobra.Command {
 		r := v1.CreateWebhook{URL: args[0], Types: *types}
 		if *text != "" {
 			r.Description = text
+		}
+		if *format != "" {
+			r.Format = format
 		}
 		w, err := cl.CreateWebhook(c.Context(), r)
 		if err != nil {
@@ -87,8 +91,8 @@ func (a App) ls() *cobra.Command {
 			Row: func(w v1.Webhook, _ time.Time) []string {
 				return []string{w.ID, w.Status, strconv.Itoa(w.Failures), w.URL, orAll(w.Types)}
 			},
-			WideHead: []string{"DESCRIPTION", "LAST FAILURE"},
-			WideRow:  func(w v1.Webhook, _ time.Time) []string { return []string{w.Description, w.Detail} },
+			WideHead: []string{"FORMAT", "DESCRIPTION", "LAST FAILURE"},
+			WideRow:  func(w v1.Webhook, _ time.Time) []string { return []string{w.Format, w.Description, w.Detail} },
 		})
 	}
 	return c
