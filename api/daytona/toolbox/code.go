@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,13 +59,30 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 	}
 	out := wire.CodeRan{ExitCode: res.ExitCode, Result: string(res.Stdout) + string(res.Stderr)}
 	if e := res.Error; e != nil {
-		out.Result += traceback(e)
+		var text string
+		out.ExitCode, text = ending(e, out.ExitCode)
+		out.Result += text
 	}
 	if res.StdoutTruncated || res.StderrTruncated {
 		out.Result += fmt.Sprintf("\n[only the first %d of %d bytes are shown]", len(res.Stdout)+len(res.Stderr), res.StdoutBytes+res.StderrBytes)
 	}
 	out.Artifacts = artifacts(res.Results)
 	return out, nil
+}
+
+// ending returns the exit code and the last words of code that ended with an error: of a program, which sys.exit ends.
+func ending(e *kernel.Error, failed int) (exit int, text string) {
+	if e.Name != "SystemExit" {
+		return failed, traceback(e)
+	}
+	if e.Value == "" {
+		return 0, ""
+	}
+	n, err := strconv.ParseInt(e.Value, 10, 64)
+	if err != nil {
+		return 1, e.Value + "\n"
+	}
+	return int(n & 0xff), ""
 }
 
 func traceback(e *kernel.Error) string {
@@ -85,6 +103,7 @@ func artifacts(all []kernel.Result) *wire.Artifacts {
 		if json.Unmarshal(r.Chart, &chart) != nil || chart["type"] == nil {
 			chart = map[string]any{"type": "unknown", "title": "", "elements": []any{}}
 		}
+		describe(chart)
 		chart["png"] = base64.StdEncoding.EncodeToString(r.PNG)
 		if b, err := json.Marshal(chart); err == nil {
 			charts = append(charts, b)

@@ -34,6 +34,16 @@ func (a *API) execute(ctx context.Context, c *httpapi.Call, in *execute) (wire.E
 	if strings.TrimSpace(b.Command) == "" {
 		return wire.Executed{}, fault.InvalidField("command", "is empty")
 	}
+	if run, ok := codeThatDraws(b.Command); ok && httpapi.Given(b.Cwd) == "" && len(b.Envs)+len(b.Env) == 0 {
+		run.Timeout = b.Timeout
+		ran, err := a.codeRun(ctx, c, &codeRun{Ref: in.Ref, Body: run})
+		if err == nil {
+			return printed(ran)
+		}
+		if !fault.Is(err, fault.Unsupported) { // else it is a command as any other
+			return wire.Executed{}, err
+		}
+	}
 	limit, err := a.limit(b.Timeout)
 	if err != nil {
 		return wire.Executed{}, err

@@ -20,6 +20,12 @@ type Artifacts struct {
 	Charts []json.RawMessage `json:"charts"` // each with type, title, elements, and the picture as png in base64
 }
 
+// Artifact is one of them as clients before 0.167 read it, in a line of the output.
+type Artifact struct {
+	Type  string          `json:"type"`
+	Value json.RawMessage `json:"value"`
+}
+
 // Context is a place whose variables live on.
 type Context struct {
 	ID        string    `json:"id"`

@@ -23,6 +23,8 @@ let r = await p.executeCommand("echo $X; echo err >&2; exit 3");
 check("exec", [r.exitCode, r.result.trim()], [3, "1\nerr"]);
 r = await p.codeRun("print('a\"b', 1 + 1)");
 check("codeRun", [r.exitCode, r.result.trim()], [0, 'a"b 2']);
+r = await p.codeRun("import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.title('T')\nplt.show()\nprint('after')");
+check("codeRun: a chart", [r.exitCode, r.result.trim(), r.artifacts.charts.map((c) => [c.type, c.title, Buffer.from(c.png, "base64").subarray(1, 4).toString()])], [0, "after", [["line", "T", "PNG"]]]);
 check("codeRun: an exception", (await p.codeRun("1/0")).exitCode, 1);
 await fs.createFolder("a", "755");
 await fs.uploadFile(Buffer.from("hello"), "a/b.txt");

@@ -1,9 +1,9 @@
-# What an older SDK for Python does on its first day: create, commands, code, files, a session, a terminal, list, delete. Of
-# charts it asks the image for a newer matplotlib than ours has, before 0.167.
+# What an older SDK for Python does on its first day: create, commands, code, files, a session, a terminal, list, delete.
 import asyncio
+import base64
 import sys
 
-from daytona import CreateSandboxFromSnapshotParams, Daytona, SessionExecuteRequest
+from daytona import CodeRunParams, CreateSandboxFromSnapshotParams, Daytona, SessionExecuteRequest
 from daytona.common.pty import PtySize
 from checks import check, end
 
@@ -23,6 +23,19 @@ check("exec", (r.exit_code, r.result.strip()), (3, "1\nerr"))  # before 0.167 th
 r = p.code_run("import sys\nprint('a\"b', sys.version_info > (3, 8))")
 check("code_run", (r.exit_code, r.result.strip()), (0, 'a"b True'))
 check("code_run: an exception", p.code_run("1/0").exit_code, 1)
+draw = "import os, sys\nimport matplotlib.pyplot as plt\nprint('before', os.environ['WHO'], sys.argv[1:])\n"
+with_env = CodeRunParams(argv=["a", "b"], env={"WHO": "two words"})
+r = p.code_run(draw + "plt.plot([1, 2, 3], label='l')\nplt.title('T')\nplt.xlabel('X')\nplt.show()\nprint('after')", with_env)
+c = r.artifacts.charts[0]
+check("code_run: a chart", (r.exit_code, r.result.splitlines(), len(r.artifacts.charts)), (0, ["before two words ['a', 'b']", "after"], 1))
+check("code_run: what it shows", (str(getattr(c.type, "value", c.type)), c.title, c.x_label, c.elements[0].label, [tuple(x) for x in c.elements[0].points]), ("line", "T", "X", "l", [(0, 1), (1, 2), (2, 3)]))
+check("code_run: its picture", base64.b64decode(c.png)[:8], b"\x89PNG\r\n\x1a\n")
+r = p.code_run("import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2])\nplt.show()\nplt.pie([1, 3], labels=['x', 'y'])\nplt.show()\nplt.scatter([1], [2])\nplt.show()\nplt.boxplot([[1, 2, 3]])\nplt.show()")
+check("code_run: charts", [str(getattr(x.type, "value", x.type)) for x in r.artifacts.charts], ["bar", "pie", "scatter", "box_and_whisker"])
+r = p.code_run("import matplotlib\nraise SystemExit(4)")
+check("code_run: no chart", (r.exit_code, r.artifacts.charts if r.artifacts else []), (4, []))
+r = p.code_run("import matplotlib\nraise ValueError('why')")
+check("code_run: an exception before a chart", (r.exit_code, "ValueError: why" in r.result), (1, True))
 fs = s.fs
 fs.create_folder("a", "755")
 fs.upload_file(b"hello", "a/b.txt")
