@@ -117,8 +117,8 @@ def of_axes(axes, room):
 
 
 def tick_labels(axis, ticks):
-    """The labels of ticks as plain text: of powers matplotlib writes mathematics."""
-    return [label(re.sub(r"^\$\\mathdefault\{(.*)\}\$$", r"\1", t).replace("{", "").replace("}", "").replace("\u2212", "-"))
+    """The labels of ticks as plain text: of powers matplotlib writes mathematics, and of boxes before 3.7 numbers."""
+    return [label(re.sub(r"^\$\\mathdefault\{(.*)\}\$$", r"\1", str(t)).replace("{", "").replace("}", "").replace("\u2212", "-"))
             for t in axis.get_major_formatter().format_ticks(ticks)]
 
 
