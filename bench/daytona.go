@@ -243,16 +243,28 @@ func (s *server) sockets(ctx context.Context, n int) (_ float64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	closeAll, err := s.openSockets(ctx, n)
+	defer func() { err = errors.Join(err, closeAll()) }()
+	if err != nil {
+		return 0, err
+	}
+	after, err := residentKB(s.cmd.Process.Pid)
+	return float64(after-before) / 1000, err
+}
+
+// openSockets opens so many event sockets, which closeAll closes, also after an error.
+func (s *server) openSockets(ctx context.Context, n int) (closeAll func() error, _ error) {
 	open := make([]*websocket.Conn, 0, n)
-	defer func() {
+	closeAll = func() (err error) {
 		for _, c := range open {
 			err = errors.Join(err, c.CloseNow())
 		}
-	}()
+		return err
+	}
 	for range n {
 		c, _, err := websocket.Dial(ctx, s.url+"/daytona/socket.io/?EIO=4&transport=websocket", nil)
 		if err != nil {
-			return 0, err
+			return closeAll, err
 		}
 		open = append(open, c)
 		for _, say := range []string{"", `40{"token":"` + s.token + `"}`} {
@@ -264,15 +276,14 @@ func (s *server) sockets(ctx context.Context, n int) (_ float64, err error) {
 				_, text, err = c.Read(ctx)
 			}
 			if err != nil {
-				return 0, err
+				return closeAll, err
 			}
 			if !bytes.HasPrefix(text, []byte("0{")) && !bytes.HasPrefix(text, []byte("40{")) {
-				return 0, fmt.Errorf("an event socket begins with %s", text)
+				return closeAll, fmt.Errorf("an event socket begins with %s", text)
 			}
 		}
 	}
-	after, err := residentKB(s.cmd.Process.Pid)
-	return float64(after-before) / 1000, err
+	return closeAll, nil
 }
 
 func (d *Daytona) rows(row func(name string, f *Figures)) {

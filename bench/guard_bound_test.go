@@ -52,7 +52,7 @@ func hold(t *testing.T, bounds []bound, got map[string]float64) {
 }
 
 func TestBoundsLeaveNoRoomForADouble(t *testing.T) {
-	for _, b := range slices.Concat(callBounds, allocationBounds, ratioBounds, quickRatioBounds) {
+	for _, b := range slices.Concat(callBounds, allocationBounds, socketBounds, ratioBounds, quickRatioBounds) {
 		switch {
 		case strings.ContainsAny(b.name, " \t\n") || b.why == "":
 			t.Errorf("%q: a name has no spaces, and a bound has a reason", b.name)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,39 @@ func holdAllocations(t *testing.T, s *server, o *ours) {
 		}
 	}
 	hold(t, allocationBounds, least)
+}
+
+// socketBounds are of what the server holds for an event socket of Daytona's wire.
+var socketBounds = []bound{
+	{"event-socket/goroutines", 2, 2.9, "one that reads and one that follows; the handler has returned"},
+	{"event-socket/stack-bytes", 12e3, 22e3, "of these two; that of a handler alone is 16 KB"},
+}
+
+// holdSockets counts what the server tells by its metrics: what is resident depends on when it collects.
+func holdSockets(t *testing.T, s *server) {
+	now := func() [2]float64 {
+		t.Helper()
+		m, err := readMetrics(t.Context(), s, "go_goroutines", "go_memstats_stack_inuse_bytes")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [2]float64(m)
+	}
+	before := now()
+	closeAll, err := s.openSockets(t.Context(), streams)
+	defer func() {
+		if err := closeAll(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := now()
+	hold(t, socketBounds, map[string]float64{
+		"event-socket/goroutines":  (after[0] - before[0]) / streams,
+		"event-socket/stack-bytes": (after[1] - before[1]) / streams,
+	})
 }
 
 // guardGroups is how many groups of operations are counted, of which the median counts. A buffer that
@@ -126,33 +160,41 @@ func allocated(ctx context.Context, s *server, times int, operation func() error
 type memory struct{ objects, bytes float64 }
 
 func readMemory(ctx context.Context, s *server) (memory, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
+	m, err := readMetrics(ctx, s, "go_memstats_mallocs_total", "go_memstats_alloc_bytes_total")
 	if err != nil {
 		return memory{}, err
+	}
+	return memory{m[0], m[1]}, nil
+}
+
+// readMetrics returns figures that the server's metrics have, by their names.
+func readMetrics(ctx context.Context, s *server, names ...string) ([]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+s.token)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return memory{}, err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var m memory
-	found := map[string]*float64{"go_memstats_mallocs_total": &m.objects, "go_memstats_alloc_bytes_total": &m.bytes}
+	out, found := make([]float64, len(names)), 0
 	sc := bufio.NewScanner(resp.Body)
 	for sc.Scan() {
 		name, value, _ := strings.Cut(sc.Text(), " ")
-		if into := found[name]; into != nil {
-			if *into, err = strconv.ParseFloat(value, 64); err != nil {
-				return memory{}, err
+		if at := slices.Index(names, name); at >= 0 {
+			if out[at], err = strconv.ParseFloat(value, 64); err != nil {
+				return nil, err
 			}
-			delete(found, name)
+			found++
 		}
 	}
 	if err := sc.Err(); err != nil {
-		return memory{}, err
+		return nil, err
 	}
-	if len(found) > 0 {
-		return memory{}, fmt.Errorf("the metrics, answered with %s, do not tell what was allocated", resp.Status)
+	if found != len(names) {
+		return nil, fmt.Errorf("the metrics, answered with %s, have not all of %s", resp.Status, strings.Join(names, ", "))
 	}
-	return m, nil
+	return out, nil
 }

@@ -53,6 +53,7 @@ func holdCounts(t *testing.T, program, images string) {
 	t.Run("allocations", func(t *testing.T) { holdAllocations(t, s, o) })
 	t.Run("calls", func(t *testing.T) { holdCalls(t, o) })
 	t.Run("coats", func(t *testing.T) { holdCoats(t, s, o) })
+	t.Run("sockets", func(t *testing.T) { holdSockets(t, s) })
 }
 
 // guarded builds the server as users have it, with the agent of this tree in it, and changes nothing in the
