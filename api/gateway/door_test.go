@@ -31,7 +31,12 @@ func must(t *testing.T, err error) {
 // behind is the coat behind a guard, over an engine with a host of the memory runtime.
 func behind(t *testing.T, g *guard.Guard) http.Handler {
 	t.Helper()
-	s := enginetest.Start(t, t.TempDir())
+	return over(t, g, enginetest.Start(t, t.TempDir()))
+}
+
+// over is the coat over a server.
+func over(t *testing.T, g *guard.Guard, s *enginetest.Server) http.Handler {
+	t.Helper()
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
 	o := gateway.Options{Guard: g}

@@ -37,7 +37,12 @@ func (links) LinkAddress(*http.Request, string, int) string { return "" }
 // behind is the coat behind a guard, over an engine with a host of the memory runtime.
 func behind(t *testing.T, g *guard.Guard) http.Handler {
 	t.Helper()
-	s := enginetest.Start(t, t.TempDir())
+	return over(t, g, enginetest.Start(t, t.TempDir()))
+}
+
+// over is the coat over a server.
+func over(t *testing.T, g *guard.Guard, s *enginetest.Server) http.Handler {
+	t.Helper()
 	presets, err := preset.New(preset.Options{})
 	must(t, err)
 	o := orkestr.Options{Guard: g, Previews: links{}, Region: "local"}
