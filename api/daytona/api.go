@@ -29,7 +29,7 @@ const Base = "/daytona"
 // toolboxPath is where the toolbox is below Base.
 const toolboxPath = "/toolbox"
 
-// Options is what the coat is made of. Zero fields take the value named behind them.
+// Options configure [New]. Zero fields take the value named behind them.
 type Options struct {
 	Services service.Services // required, with Languages
 	Guard    *guard.Guard     // required
@@ -59,7 +59,7 @@ type API struct {
 	gone     gone
 }
 
-// New returns the coat. It starts nothing.
+// New returns the handler. It starts nothing.
 func New(o Options) (*API, error) {
 	if !o.Services.Complete() || o.Services.Languages == nil || o.Services.Events == nil || o.Guard == nil || o.Previews == nil || o.Files == nil || o.Contexts == nil || o.Keys == nil || o.Target == "" {
 		return nil, fault.New(fault.Internal, "daytona.New needs all services, a guard, previews, links to files, contexts, their keys and the name of its region")
@@ -100,21 +100,21 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Close ends sockets, and the waiting for commands, which go on. It may be called twice.
+// Close closes sockets and ends requests that wait for commands; the commands go on. It may be called twice.
 func (a *API) Close() { a.handler.Close() }
 
-// sandboxOp returns a row of the table: what it does with a sandbox is answered with that, as it is then.
+// sandboxOp returns an operation that answers with the sandbox, as it is after serve.
 func sandboxOp[In any](a *API, id, pattern string, serve func(context.Context, *httpapi.Call, *In) (*sandbox.Sandbox, error)) httpapi.Operation {
 	return httpapi.Bounded(id, pattern, "", http.StatusOK, func(ctx context.Context, c *httpapi.Call, in *In) (wire.Sandbox, error) {
 		s, err := serve(ctx, c, in)
 		if err != nil {
-			return wire.Sandbox{}, inWords(err)
+			return wire.Sandbox{}, inTheirNames(err)
 		}
-		return a.whole(c, s), nil
+		return a.full(c, s), nil
 	})
 }
 
-// operations are those of the control plane. Statuses are those of the clients' published description.
+// operations returns those of the control plane. Statuses are those of the clients' published description.
 func (a *API) operations() []httpapi.Operation {
 	return []httpapi.Operation{
 		httpapi.Bounded("createSandbox", "POST /sandbox", "", http.StatusOK, a.createSandbox),

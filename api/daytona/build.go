@@ -37,7 +37,7 @@ const (
 	hashesField     = "buildInfo.contextHashes"
 )
 
-// onlyImage returns the image of a Dockerfile of one FROM; "": it is to be built.
+// onlyImage returns the image of a Dockerfile that is one FROM line; "" for one that has to be built.
 func onlyImage(b *wire.BuildInfo) (string, error) {
 	switch {
 	case strings.TrimSpace(b.Dockerfile) == "":
@@ -113,7 +113,7 @@ func (a *API) answerLog(ctx context.Context, c *httpapi.Call, ref string, follow
 	})
 }
 
-// context returns the context of a build. Who may not build learns nothing of what was sent.
+// context returns the context of a build. It checks the caller first, so that others do not learn what was sent.
 func (a *API) context(c *httpapi.Call, b *wire.BuildInfo) (io.ReadCloser, error) {
 	if err := mayBuild(c.Caller); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (a *API) context(c *httpapi.Call, b *wire.BuildInfo) (io.ReadCloser, error)
 	return r, err
 }
 
-// mayBuild refuses who is no administrator, with the reason.
+// mayBuild returns an error for callers that are not administrators.
 func mayBuild(caller access.Caller) error {
 	if err := caller.Require(access.Admin); err != nil {
 		return fault.Wrap(fault.Denied, err, "Dockerfiles and declarative images are built by tokens with the scope admin, which this one has not").
@@ -135,7 +135,7 @@ func mayBuild(caller access.Caller) error {
 	return nil
 }
 
-// unique returns hashes without those that were named before.
+// unique returns hashes without duplicates.
 func unique(hashes []string) (out []string) {
 	for _, h := range hashes {
 		if !slices.Contains(out, h) {

@@ -14,8 +14,7 @@ import (
 	"sandpit.dev/engine/languages"
 )
 
-// config is what clients read before all else: older ones to find the toolbox, and newer ones to find nothing that
-// collects their figures.
+// config answers with what older clients find the toolbox by, and newer ones a service of metrics, of which there is none.
 func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (wire.Config, error) {
 	base := guard.BaseURL(c.R)
 	all, err := a.Images.Images(ctx, c.Caller)
@@ -34,8 +33,8 @@ func (a *API) config(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput) (
 	}, nil
 }
 
-// usualImage is the image of a sandbox of which none is asked for: the one with language servers, where it is built and
-// allowed. "" is what everybody gets: that of a default template, or the server's default.
+// usualImage returns the image of a sandbox whose request names none: the one with language servers, where it is built and
+// allowed; else "", by which the engine chooses that of a default template, or the server's default.
 func (a *API) usualImage(ctx context.Context, c access.Caller) string {
 	has, err := a.Images.HasImage(ctx, c, languages.Image)
 	if !has || err != nil {

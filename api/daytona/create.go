@@ -21,10 +21,10 @@ import (
 	"sandpit.dev/template"
 )
 
-// defaultLanguage runs code where a client says nothing of it.
+// defaultLanguage is the language of code for a sandbox whose labels name none.
 const defaultLanguage = "python"
 
-// defaults is what a sandbox may use of which nothing is said.
+// defaults returns the limits of a sandbox whose request names none.
 func defaults() sandbox.Limits { return sandbox.Limits{CPU: 1, MemoryMB: 1024, DiskMB: 3072} }
 
 type createSandbox struct {
@@ -34,9 +34,9 @@ type createSandbox struct {
 func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSandbox) (wire.Sandbox, error) {
 	s, err := a.create(ctx, c, &in.Body)
 	if err != nil {
-		return wire.Sandbox{}, inWords(err)
+		return wire.Sandbox{}, inTheirNames(err)
 	}
-	out := a.whole(c, s)
+	out := a.full(c, s)
 	if out.State == wire.StateBuilding {
 		out.State = wire.StatePending // of an answer to a create, by which clients read the log of the build
 	}
@@ -71,8 +71,8 @@ func (a *API) create(ctx context.Context, c *httpapi.Call, b *wire.CreateSandbox
 	return s, err
 }
 
-// inWords has an error about fields of the engine's speak of the client's.
-func inWords(err error) error {
+// inTheirNames renames the engine's fields in an error to the client's.
+func inTheirNames(err error) error {
 	var sp httpapi.Spellings
 	for own, theirs := range map[string]string{
 		"key": "name", "metadata": "labels", "cpu_cores": "cpu", "limits.cpu": "cpu", "memory_mb": "memory", "limits.memory_mb": "memory", "disk_mb": "disk", "limits.disk_mb": "disk",
@@ -85,7 +85,7 @@ func inWords(err error) error {
 	return sp.Rename(err)
 }
 
-// lacking returns an error about what is asked for and is not here.
+// lacking returns an error about the fields that ask for what this server does not have.
 func (a *API) lacking(b *wire.CreateSandbox) error {
 	var bad []fault.Field
 	no := func(lacks bool, field, message string) {
@@ -97,7 +97,7 @@ func (a *API) lacking(b *wire.CreateSandbox) error {
 	no(given(b.Spot), "spot", "there are no spot sandboxes here")
 	no(given(b.KVM), "kvm", "sandboxes have no KVM here")
 	no(given(b.LinkedSandbox) != "", "linkedSandbox", "sandboxes are not linked here")
-	no(given(b.OutboundProxyURL) != "", "outboundProxyUrl", "there are no proxies of sandboxes' own here; domainAllowList says what is reached")
+	no(given(b.OutboundProxyURL) != "", "outboundProxyUrl", "a sandbox has no proxy of its own here; domainAllowList says what it may reach")
 	no(given(b.OTELEndpoint) != "", "otelEndpointOverride", "the server's operator says where telemetry goes")
 	return unsupported(bad)
 }
@@ -108,7 +108,7 @@ type target struct {
 	Class, Region *string
 }
 
-// lacks says what of a target is not here.
+// lacks calls no for each field of a target, with whether this server lacks what it asks for.
 func (a *API) lacks(t target, region string, no func(lacks bool, field, message string)) {
 	where := given(t.Region)
 	no(given(t.GPU) > 0, "gpu", "there are no GPUs here")
@@ -116,7 +116,7 @@ func (a *API) lacks(t target, region string, no func(lacks bool, field, message 
 	no(where != "" && where != a.target, region, "the only region here is "+a.target)
 }
 
-// unsupported is the error about fields that ask for what is not here; nil: there are none.
+// unsupported returns the error about fields that ask for what this server does not have; nil if bad is empty.
 func unsupported(bad []fault.Field) error {
 	if len(bad) == 0 {
 		return nil
@@ -126,19 +126,19 @@ func unsupported(bad []fault.Field) error {
 	return e.WithRemedy("leave it out")
 }
 
-// named returns the template that a snapshot's name or id means; nil: there is none.
+// named returns the template with a snapshot's name or id; nil if there is none.
 func (a *API) named(ctx context.Context, c *httpapi.Call, name string) (*template.Template, error) {
 	if name == "" || a.Templates == nil {
 		return nil, nil
 	}
 	t, err := a.Templates.Get(ctx, c.Caller, name)
-	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) { // an image's, or a disk's; of who may only create, too
+	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Denied) { // then it names an image or a disk; callers that may only create are denied, too
 		return nil, nil
 	}
 	return t, err
 }
 
-// request is what the engine is asked for. What a template says goes before what is usual here.
+// request returns the engine's request. What a template says takes precedence over this wire's defaults.
 func (a *API) request(b *wire.CreateSandbox, of *template.Template) (engine.CreateRequest, error) {
 	var own template.Spec
 	if of != nil {
@@ -201,12 +201,12 @@ func given[T any](v *T) (out T) {
 	return out
 }
 
-// bounded is what limits come to within the operator's.
+// bounded returns limits, each reduced to the operator's bound.
 func bounded(l, most sandbox.Limits) sandbox.Limits {
 	return sandbox.Limits{CPU: min(l.CPU, most.CPU), MemoryMB: min(l.MemoryMB, most.MemoryMB), DiskMB: min(l.DiskMB, most.DiskMB), Pids: l.Pids}
 }
 
-// account is the user of a sandbox: clients expect its home below /home, and their relative paths to begin there.
+// account returns the account of a sandbox: clients expect its home below /home, and relative paths to start there.
 func account(user string) *sandbox.Account {
 	out := &sandbox.Account{Name: daytonaterms.DefaultUser}
 	switch user {
@@ -221,7 +221,7 @@ func account(user string) *sandbox.Account {
 	return out
 }
 
-// network is what a sandbox may reach; nil: nothing was said of it. Blocking all goes before the lists.
+// network returns the policy of a request; nil if it has none. Blocking all takes precedence over the lists.
 func (a *API) network(block *bool, ranges, domains *string) (*sandbox.NetworkPolicy, []fault.Field) {
 	if given(block) {
 		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOff}, nil
@@ -248,7 +248,7 @@ func (a *API) network(block *bool, ranges, domains *string) (*sandbox.NetworkPol
 	return nil, nil
 }
 
-// listed are the entries of a list that commas separate.
+// listed returns the entries of a comma-separated list.
 func listed(text *string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for one := range strings.SplitSeq(given(text), ",") {
@@ -259,8 +259,8 @@ func listed(text *string) func(func(string) bool) {
 	}
 }
 
-// open is the network of a sandbox of which nothing is said: all of the internet, as clients expect, where the operator
-// allows that, and else what any sandbox has.
+// open returns the policy of a sandbox whose request has none: the internet, as clients expect, where the operator allows it,
+// and else nil, the server's default.
 func (a *API) open() *sandbox.NetworkPolicy {
 	if slices.Contains(a.Networks.Networks(), sandbox.NetworkOpen) {
 		return &sandbox.NetworkPolicy{Mode: sandbox.NetworkOpen}

@@ -5,8 +5,8 @@ package daytona
 
 import "sandpit.dev/api/daytona/lacking"
 
-// lackingOperations are those that clients know and this server has not. What nobody calls but Daytona's own parts is not
-// found.
+// lackingOperations returns the operations that clients know and this server does not have. Those that only Daytona's own console and
+// runners call are 404.
 func lackingOperations() []lacking.Operation {
 	const (
 		ssh = "there is no SSH to sandboxes here"

@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// filters are those of both lists.
+// filters are the parameters that both lists have.
 type filters struct {
 	ID              *string  `query:"id"`
 	Name            *string  `query:"name"`
@@ -80,7 +80,7 @@ type numberedSandboxes struct {
 // maxPages bounds the number of a page.
 const maxPages = 1 << 20
 
-// numberedSandboxes is the list of clients before 0.180.
+// numberedSandboxes is the list that clients before 0.180 use.
 func (a *API) numberedSandboxes(ctx context.Context, c *httpapi.Call, in *numberedSandboxes) (wire.NumberedPage, error) {
 	out := wire.NumberedPage{Items: []wire.Sandbox{}, Page: 1}
 	if in.Page != nil {
@@ -114,7 +114,7 @@ func (f *filters) selects(state string) bool {
 	return len(f.States) == 0 || slices.Contains(f.States, state)
 }
 
-// query is what the engine is asked for; some is false where nothing can match.
+// query returns the engine's request; some is false where nothing can match.
 func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, err error) {
 	var bad []fault.Field
 	add := func(name, message string) { bad = append(bad, fault.Field{Name: name, Message: message}) }
@@ -126,7 +126,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 	some = some && (len(f.Classes) == 0 || slices.Contains(f.Classes, wire.ClassContainer))
 	if f.Labels != nil && *f.Labels != "" {
 		if json.Unmarshal([]byte(*f.Labels), &q.Metadata) != nil {
-			add("labels", sandbox.Clip(*f.Labels, 80)+" is no object of texts in JSON")
+			add("labels", sandbox.Clip(*f.Labels, 80)+" is not a JSON object of strings")
 		}
 	}
 	for _, name := range f.States {
@@ -158,7 +158,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 		}
 		at, err := time.Parse(time.RFC3339, *t.text)
 		if err != nil {
-			add(t.name, sandbox.Clip(*t.text, 40)+" is no time such as 2026-01-31T12:00:00Z")
+			add(t.name, sandbox.Clip(*t.text, 40)+" is not a time such as 2026-01-31T12:00:00Z")
 		}
 		*t.into = at
 	}
@@ -173,7 +173,7 @@ func (f *filters) query(target string) (q engine.SandboxesRequest, some bool, er
 	case "diskgib", "disk":
 		q.Sort = "disk_mb"
 	default:
-		add("sort", sandbox.Clip(*f.Sort, 40)+" is none of what is sorted by here: createdAt, lastActivityAt, cpu, memoryGib and diskGib")
+		add("sort", sandbox.Clip(*f.Sort, 40)+" is not one of createdAt, lastActivityAt, cpu, memoryGib and diskGib")
 	}
 	switch strings.ToLower(given(f.Order)) {
 	case "", "desc":

@@ -16,18 +16,18 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Pools are the server's, and of all projects: who changes one is its administrator. They keep sandboxes of images, each by
-// the image's name, which is its id here. One of none is no pool.
+// Pools belong to the server and serve all projects; only its administrator changes them. The id of a pool is the name of its image. A pool
+// of size 0 does not exist.
 
 func (a *API) poolOf(c *httpapi.Call, p *prewarm.PoolInfo) wire.Pool {
 	return wire.Pool{
 		ID: p.Name, OrganizationID: c.Caller.Project, Snapshot: p.Image, Target: a.target, Pool: p.Min, CurrentSize: p.Ready,
-		CPU: up(p.Limits.CPU), Memory: up(float64(p.Limits.MemoryMB) / 1024), Disk: up(float64(p.Limits.DiskMB) / 1024),
+		CPU: ceil(p.Limits.CPU), Memory: ceil(float64(p.Limits.MemoryMB) / 1024), Disk: ceil(float64(p.Limits.DiskMB) / 1024),
 		OSUser: daytonaterms.DefaultUser, Env: map[string]string{},
 	}
 }
 
-// pools returns those that keep sandboxes of an image of their own.
+// pools returns the pools of one image each.
 func (a *API) pools(ctx context.Context, c *httpapi.Call) (all []prewarm.PoolInfo, err error) {
 	if a.Keeper == nil {
 		return nil, fault.New(fault.Unsupported, "this server has no pools")
@@ -50,7 +50,7 @@ func (a *API) listPools(ctx context.Context, c *httpapi.Call, _ *httpapi.NoInput
 	return out, err
 }
 
-// pool returns one by its id.
+// pool returns the pool with an id.
 func (a *API) pool(ctx context.Context, c *httpapi.Call, id string) (prewarm.PoolInfo, error) {
 	all, err := a.pools(ctx, c)
 	for _, p := range all {
@@ -64,7 +64,7 @@ func (a *API) pool(ctx context.Context, c *httpapi.Call, id string) (prewarm.Poo
 	return prewarm.PoolInfo{}, err
 }
 
-// size reads how many a pool shall have.
+// size returns the size of a pool that a request asks for.
 func size(n *float64, least int) (int, error) {
 	if n == nil {
 		return 0, fault.InvalidField("pool", "is missing")

@@ -74,7 +74,7 @@ func statesOf(name string) (all []sandbox.State) {
 	return all
 }
 
-// desired is the state that a sandbox is on its way to, or in.
+// desired returns the state that a sandbox is in, or on its way to.
 func desired(s *sandbox.Sandbox) string {
 	switch s.State {
 	case sandbox.Creating, sandbox.Running, sandbox.Resuming, sandbox.Starting, sandbox.Unarchiving, sandbox.Restoring:
@@ -90,13 +90,13 @@ func desired(s *sandbox.Sandbox) string {
 	}
 }
 
-// item is a sandbox as lists have it.
+// item returns a sandbox as lists have it.
 func (a *API) item(r *http.Request, s *sandbox.Sandbox) wire.ListItem {
 	account := s.Account.Full()
 	out := wire.ListItem{
 		ID: string(s.ID), OrganizationID: s.Project, Name: s.Ref(), Snapshot: snapshotOf(s), User: account.Name,
 		Labels: maps.Clone(s.Metadata), Public: s.Previews.Public, Target: a.target,
-		CPU: up(s.Limits.CPU), Memory: up(float64(s.Limits.MemoryMB) / 1024), Disk: up(float64(s.Limits.DiskMB) / 1024),
+		CPU: ceil(s.Limits.CPU), Memory: ceil(float64(s.Limits.MemoryMB) / 1024), Disk: ceil(float64(s.Limits.DiskMB) / 1024),
 		State: stateOf(s), DesiredState: desired(s), Recoverable: false,
 		AutoArchive: minutes(s.ArchiveAfter), AutoDelete: -1,
 		Volumes: []wire.Mount{}, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, LastActivityAt: s.LastActivity,
@@ -146,8 +146,8 @@ func (a *API) item(r *http.Request, s *sandbox.Sandbox) wire.ListItem {
 	return out
 }
 
-// whole is a sandbox as an answer about it has it. Values of variables are for those that may write.
-func (a *API) whole(c *httpapi.Call, s *sandbox.Sandbox) wire.Sandbox {
+// full returns a sandbox as an answer about it has it. Only callers that may write get the values of its variables.
+func (a *API) full(c *httpapi.Call, s *sandbox.Sandbox) wire.Sandbox {
 	out := wire.Sandbox{ListItem: a.item(c.R, s), Env: map[string]string{}}
 	if c.Caller.Require(access.SandboxesWrite) == nil && len(s.Env) > 0 {
 		out.Env = maps.Clone(s.Env)
@@ -155,7 +155,7 @@ func (a *API) whole(c *httpapi.Call, s *sandbox.Sandbox) wire.Sandbox {
 	return out
 }
 
-// snapshotOf is what a sandbox began with.
+// snapshotOf returns what a sandbox was made of.
 func snapshotOf(s *sandbox.Sandbox) string {
 	if t := s.Template; t != nil && t.Name != "" {
 		return t.Name
@@ -166,10 +166,10 @@ func snapshotOf(s *sandbox.Sandbox) string {
 	return s.Image
 }
 
-// toolboxURL is the address to which clients add a sandbox's id: by the name that this client reached the server at.
+// toolboxURL returns the address to which clients add a sandbox's id, under the host name by which this client reached the server.
 func toolboxURL(r *http.Request) string { return guard.BaseURL(r) + Base + toolboxPath }
 
 func minutes(d time.Duration) float64 { return d.Minutes() }
 
-// up is a size in whole units, as the clients' types want it: half a processor is told as one.
-func up(v float64) int { return int(math.Ceil(v)) }
+// ceil returns a size as an integer, as the clients' types require: half a processor is 1.
+func ceil(v float64) int { return int(math.Ceil(v)) }

@@ -38,7 +38,7 @@ func (a *API) snapshotOperations() []httpapi.Operation {
 	}
 }
 
-// kept returns what keeps templates.
+// kept returns the service of templates, or an error where the server has none.
 func (a *API) kept() (service.Templates, error) {
 	if a.Templates == nil {
 		return nil, fault.New(fault.Unsupported, "this server keeps no templates, which snapshots are").WithRemedy("begin with an image")
@@ -46,7 +46,7 @@ func (a *API) kept() (service.Templates, error) {
 	return a.Templates, nil
 }
 
-// snapshot is a template as clients read it.
+// snapshot returns a template as clients read it.
 func (a *API) snapshot(t *template.Template) wire.Snapshot {
 	sp := &t.Spec
 	limits := sp.Limits.Or(bounded(defaults(), a.Server.Most()))
@@ -125,7 +125,7 @@ func (a *API) listSnapshots(ctx context.Context, c *httpapi.Call, in *listSnapsh
 	}
 	by, ok := snapshotOrders()[strings.ToLower(given(in.Sort))]
 	if !ok {
-		add("sort", sandbox.Clip(*in.Sort, 40)+" is none of what is sorted by here: name, state, createdAt and lastUsedAt, which is the same")
+		add("sort", sandbox.Clip(*in.Sort, 40)+" is not one of name, state, createdAt and lastUsedAt, which sorts as createdAt does")
 	}
 	order := strings.ToLower(given(in.Order))
 	if order != "" && order != "asc" && order != "desc" {
@@ -160,7 +160,7 @@ func (a *API) listSnapshots(ctx context.Context, c *httpapi.Call, in *listSnapsh
 	return out, nil
 }
 
-// snapshotOrders are what a list is sorted by.
+// snapshotOrders returns the orders of a list, by the names of their fields.
 func snapshotOrders() map[string]func(a, b *template.Template) int {
 	created := func(a, b *template.Template) int { return a.CreatedAt.Compare(b.CreatedAt) }
 	return map[string]func(a, b *template.Template) int{
@@ -170,7 +170,7 @@ func snapshotOrders() map[string]func(a, b *template.Template) int {
 	}
 }
 
-// newest returns of each name the version that it means: the project's go before the server's.
+// newest returns for each name the version that it stands for. The project's take precedence over the server's.
 func newest(all []*template.Template) (out []*template.Template) {
 	of, names := make(map[string][]*template.Template), []string(nil)
 	for _, t := range all {
@@ -200,7 +200,7 @@ func (a *API) getSnapshot(ctx context.Context, c *httpapi.Call, in *byRef) (wire
 	return a.snapshot(t), nil
 }
 
-// asSnapshot has an error about a template that is not there speak of what clients call it.
+// asSnapshot returns an error about a missing template as one about a missing snapshot.
 func asSnapshot(err error) error {
 	if !fault.Is(err, fault.NotFound) {
 		return err
@@ -208,7 +208,7 @@ func asSnapshot(err error) error {
 	return fault.Wrap(fault.NotFound, err, "there is no snapshot of that name or id: %s", fault.As(err).Message).WithRemedy("list those that there are")
 }
 
-// allOf returns how all versions of the name of a reference are meant: clients know no versions.
+// allOf returns the reference to all versions of the name that ref stands for: clients know no versions.
 func (a *API) allOf(ctx context.Context, c *httpapi.Call, s service.Templates, ref string) (string, error) {
 	t, err := s.Get(ctx, c.Caller, ref)
 	if err != nil {
@@ -301,13 +301,13 @@ func (a *API) createSnapshot(ctx context.Context, c *httpapi.Call, in *createSna
 	}
 	t, _, err := s.Create(ctx, c.Caller, r)
 	if err != nil {
-		return wire.Snapshot{}, inSnapshotWords(err)
+		return wire.Snapshot{}, inSnapshotNames(err)
 	}
 	return a.snapshot(t), nil
 }
 
-// inSnapshotWords is inWords for what a snapshot is made of.
-func inSnapshotWords(err error) error {
+// inSnapshotNames is inTheirNames for requests for a snapshot.
+func inSnapshotNames(err error) error {
 	var sp httpapi.Spellings
 	for own, theirs := range map[string]string{
 		"cpu_cores": "cpu", "limits.cpu": "cpu", "memory_mb": "memory", "limits.memory_mb": "memory", "disk_mb": "disk", "limits.disk_mb": "disk",

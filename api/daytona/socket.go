@@ -25,7 +25,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// socketPath is where clients follow what happens: Engine.IO 4 with Socket.IO 5 in it, over a WebSocket from the first byte.
+// socketPath is the path of the event socket: Engine.IO 4 with Socket.IO 5 in it, over a WebSocket from the first byte.
 const socketPath = Base + "/socket.io/"
 
 // Packets of Engine.IO, and behind message those of Socket.IO.
@@ -44,7 +44,7 @@ const (
 	pingTimeout  = 20 * time.Second
 )
 
-// socket is the handler of socketPath. The token of a client comes in its first message, for that is where clients put it.
+// socket returns the handler of socketPath. Clients send their token in the first message.
 func (a *API) socket(g *guard.Guard) http.Handler {
 	door := guard.Door{Via: "daytona", Credentials: []guard.Credential{guard.Bearer(), guard.FirstMessage()}, Error: problem.Answer}
 	return g.Through(door, a.handler.Func(func(c *httpapi.Call) error {

@@ -66,7 +66,7 @@ func (a *API) sandboxMetrics(ctx context.Context, c *httpapi.Call, in *metricsOf
 	}
 	s, err := a.Stats.Stats(ctx, c.Caller, in.Ref)
 	if err != nil {
-		return out, inWords(err)
+		return out, inTheirNames(err)
 	}
 	var samples []meter.Sample
 	for _, one := range s.History { // of the minute that begins at its time

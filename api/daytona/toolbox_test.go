@@ -96,7 +96,7 @@ func TestLanguageServersAreAskedForWhatTheyHave(t *testing.T) {
 		code, says         string
 	}{
 		{"POST", "/lsp/did-open", `{"languageId":"python","pathToProject":"."}`, 400, "INVALID", "uri:"},
-		{"POST", "/lsp/did-close", `{"languageId":"python","pathToProject":".","uri":"https://x"}`, 400, "INVALID", "no path behind file://"},
+		{"POST", "/lsp/did-close", `{"languageId":"python","pathToProject":".","uri":"https://x"}`, 400, "INVALID", "is not file:// and a path"},
 		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a"}`, 400, "INVALID", "position:"},
 		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a","position":{"line":-1,"character":0}}`, 400, "", "line"},
 		{"POST", "/lsp/completions", `{"languageId":"python","pathToProject":".","uri":"file://a","position":{"line":1,"character":0}}`, 400, wire.CodeLSPNotInitialized, "start it first"},

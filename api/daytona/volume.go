@@ -50,7 +50,7 @@ func (a *API) getVolume(ctx context.Context, c *httpapi.Call, in *byRef) (wire.V
 	return volumeOf(&v), nil
 }
 
-// volumeByName is the same in words that clients before 0.148 look for, to create a volume that is not there.
+// volumeByName is getVolume whose error has the text by which clients before 0.148 decide to create the volume.
 func (a *API) volumeByName(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Volume, error) {
 	v, err := a.getVolume(ctx, c, in)
 	if fault.Is(err, fault.NotFound) {

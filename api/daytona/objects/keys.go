@@ -17,7 +17,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Validity is how long a key is good.
+// Validity is how long a key is valid.
 const Validity = time.Hour
 
 // Key is what one client sends files with, into one project.
@@ -95,7 +95,7 @@ func (k *Keys) find(token string) (key Key, project, actor string, err error) {
 		return Key{}, "", "", wrong
 	}
 	if until := time.Unix(int64(binary.BigEndian.Uint64(said)), 0); !k.now().Before(until) {
-		return Key{}, "", "", fault.New(fault.Unauthenticated, "the key has ended at %s", until.UTC().Format(time.RFC3339)).WithRemedy("%s", askAgain)
+		return Key{}, "", "", fault.New(fault.Unauthenticated, "the key expired at %s", until.UTC().Format(time.RFC3339)).WithRemedy("%s", askAgain)
 	}
 	rest := said[headBytes:]
 	n := min(int(binary.BigEndian.Uint16(said[timeBytes+randomBytes:])), len(rest))

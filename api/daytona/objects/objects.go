@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package objects is the object store by which clients send the files of a declarative image: the few calls of S3 that they
-// make, over [contexts.Store]. Each is signed (version 4) with a key that [Keys] gives out, which is good for one project and
+// make, over [contexts.Store]. Each is signed (version 4) with a key that [Keys] issues, which is valid for one project and
 // one hour; what a key may is to put archives, and to ask whether one is there.
 //
 // A key of an object has one form, PROJECT/HASH/context.tar, and none of it is ever a path of the host's.
@@ -124,7 +124,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, s *signed) error
 	case r.Method == http.MethodPut && upload != "" && part:
 		n, err := strconv.Atoi(q.Get("partNumber"))
 		if err != nil {
-			return fault.InvalidField("partNumber", "%.20q is no number", q.Get("partNumber"))
+			return fault.InvalidField("partNumber", "%.20q is not a number", q.Get("partNumber"))
 		}
 		return h.put(w, r, s, func(body io.Reader, verify func() error) (contexts.Object, error) {
 			return h.store.PutPart(s.project, hash, upload, n, body, verify)
@@ -167,7 +167,7 @@ func (h *handler) put(w http.ResponseWriter, r *http.Request, s *signed, keep fu
 	return nil
 }
 
-// hasty is the error of a body that was not whole.
+// hasty is the error of a body that was cut off.
 func hasty(err error) error {
 	if tooBig, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return guard.TooLarge(tooBig.Limit)
@@ -246,7 +246,7 @@ func (h *handler) complete(w http.ResponseWriter, r *http.Request, hash, upload 
 		} `xml:"Part"`
 	}
 	if err := xml.Unmarshal(text, &list); err != nil {
-		return fault.New(fault.Malformed, "the list of parts is no XML as S3 has it")
+		return fault.New(fault.Malformed, "the list of parts is not valid XML of S3")
 	}
 	parts := make([]contexts.Part, len(list.Parts))
 	for i, p := range list.Parts {

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package problem says errors as Daytona's clients read them, on both planes.
+// Package problem writes errors in the form that Daytona's clients read, of the control plane and the toolbox.
 package problem
 
 import (

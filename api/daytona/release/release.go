@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release tells Daytona's clients apart by their version, where older ones are answered otherwise.
+// Package release reports what versions of Daytona's clients expect, where older ones expect other answers.
 package release
 
 import (

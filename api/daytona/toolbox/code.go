@@ -23,7 +23,7 @@ import (
 	"sandpit.dev/kernel"
 )
 
-// codeOperations are those on code whose variables live on.
+// codeOperations returns the operations that run code.
 func (a *API) codeOperations() []httpapi.Operation {
 	return []httpapi.Operation{
 		op("toolboxCodeRun", "POST /process/code-run", http.StatusOK, noCode, a.codeRun).MaxBody(maxCommand),
@@ -39,7 +39,7 @@ type codeRun struct {
 	Body wire.RunCode
 }
 
-// codeRun runs code in a kernel of its own. What it wrote, and what it failed of, are one text.
+// codeRun runs code in a kernel of its own. The result is its output and, where it failed, the traceback.
 func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.CodeRan, error) {
 	b := &in.Body
 	limit, err := a.limit(b.Timeout)
@@ -70,7 +70,8 @@ func (a *API) codeRun(ctx context.Context, c *httpapi.Call, in *codeRun) (wire.C
 	return out, nil
 }
 
-// ending returns the exit code and the last words of code that ended with an error: of a program, which sys.exit ends.
+// ending returns the exit code of code that ended with an error, and what a program would have printed. An exit by sys.exit is not a
+// failure.
 func ending(e *kernel.Error, failed int) (exit int, text string) {
 	if e.Name != "SystemExit" {
 		return failed, traceback(e)
@@ -92,7 +93,7 @@ func traceback(e *kernel.Error) string {
 	return e.Name + ": " + e.Value + "\n"
 }
 
-// artifacts are the figures among what code has shown; nil: there are none.
+// artifacts returns the figures among results; nil if there are none.
 func artifacts(all []kernel.Result) *wire.Artifacts {
 	var charts []json.RawMessage
 	for _, r := range all {
@@ -150,10 +151,10 @@ func (a *API) deleteContext(ctx context.Context, c *httpapi.Call, in *deleteCont
 	return wire.Nothing{}, a.Code.DeleteContext(ctx, c.Caller, in.Ref, in.Context)
 }
 
-// timeoutClosed is the code by which a socket is closed whose code was interrupted at its time limit.
+// timeoutClosed is the close code of a socket whose code was interrupted at its time limit.
 const timeoutClosed = websocket.StatusCode(4008)
 
-// interpret has code of one message interpreted, and tells of what it writes as it comes.
+// interpret runs the code of one message, and sends its output as it is written.
 func (a *API) interpret(ctx context.Context, c *httpapi.Call, in *byRef) error {
 	if err := needSocket(c.R); err != nil {
 		return err
@@ -184,7 +185,7 @@ func (a *API) interpret(ctx context.Context, c *httpapi.Call, in *byRef) error {
 	return nil
 }
 
-// interpreted does it, and returns how the socket is to be closed.
+// interpreted runs it, and returns the close code and reason of the socket.
 func (a *API) interpreted(ctx context.Context, c *httpapi.Call, conn *websocket.Conn, ref string, text []byte) (websocket.StatusCode, string) {
 	steady := context.WithoutCancel(ctx)
 	tell := func(m wire.Interpreted) error {
@@ -201,7 +202,7 @@ func (a *API) interpreted(ctx context.Context, c *httpapi.Call, conn *websocket.
 	}
 	var m wire.Interpret
 	if err := json.Unmarshal(text, &m); err != nil {
-		return fail(fault.New(fault.Malformed, "the message is no JSON of the known form: %v", err))
+		return fail(fault.New(fault.Malformed, "the message is not a JSON object with code: %v", err))
 	}
 	limit, err := a.limit(m.Timeout)
 	if err != nil {

@@ -28,7 +28,7 @@ type execute struct {
 	Body wire.Execute
 }
 
-// execute runs a command line, both of whose streams are one. A client that goes away ends it.
+// execute runs a command line, with stdout and stderr in one stream. It is killed if the client disconnects.
 func (a *API) execute(ctx context.Context, c *httpapi.Call, in *execute) (wire.Executed, error) {
 	b := &in.Body
 	if strings.TrimSpace(b.Command) == "" {
@@ -68,13 +68,13 @@ func (a *API) execute(ctx context.Context, c *httpapi.Call, in *execute) (wire.E
 	return wire.Executed{ExitCode: res.ExitCode, Result: text}, nil
 }
 
-// timedOut is the error of a command that was ended at its limit. Clients look for the word timeout in it.
+// timedOut returns the error of a command that exceeded its time limit. Clients look for the word timeout in it.
 func timedOut(limit time.Duration) error {
 	return guard.WithStatus(http.StatusRequestTimeout, fault.New(fault.Timeout, "command execution timeout: it was ended after %v", limit).
 		WithReason(wire.CodeExecutionTimeout).WithRemedy("give it a longer timeout, or run it in a session with runAsync"))
 }
 
-// limit reads a time limit in seconds; none and 0: the longest that there is.
+// limit returns a time limit, given in seconds. Without one, and for 0, it is the longest that the server allows.
 func (a *API) limit(seconds *float64) (time.Duration, error) {
 	most := a.Server.MostCommandTime()
 	if seconds == nil || *seconds == 0 {

@@ -32,7 +32,7 @@ func (in *byPath) place() (string, error) {
 	return *in.Path, nil
 }
 
-// fileError gives an error about a file the reason that clients have a class for.
+// fileError adds to an error about a file the reason that clients have a class for.
 func fileError(err error) error {
 	if err == nil {
 		return nil
@@ -132,7 +132,7 @@ func (a *API) makeFolder(ctx context.Context, c *httpapi.Call, in *makeFolder) (
 	return httpapi.None{}, a.Files.MakeDir(ctx, c.Caller, in.Ref, p, sandbox.MakeDirOptions{Parents: true, Mode: mode})
 }
 
-// modeOf reads an octal mode; nil and "": none.
+// modeOf parses an octal mode; nil and "" are 0.
 func modeOf(text *string) (fs.FileMode, error) {
 	if text == nil || *text == "" {
 		return 0, nil

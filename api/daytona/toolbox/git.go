@@ -14,7 +14,7 @@ import (
 	"sandpit.dev/git"
 )
 
-// gitOperations are those on repositories.
+// gitOperations returns the operations on repositories.
 func (a *API) gitOperations() []httpapi.Operation {
 	return []httpapi.Operation{
 		op("toolboxGitClone", "POST /git/clone", http.StatusOK, gitError, a.gitClone),
@@ -53,7 +53,7 @@ func (in *gitChange) repository() git.At { return git.At{Path: httpapi.Given(in.
 
 func (in *byPath) repository() git.At { return git.At{Path: httpapi.Given(in.Path)} }
 
-// gitError gives an error of git's the code that clients have a class for.
+// gitError adds to an error of git the code that clients have a class for.
 func gitError(err error) error {
 	codes := map[string]string{
 		git.ReasonCredentials: wire.CodeGitAuthFailed, git.ReasonNoRepository: wire.CodeGitRepoNotFound, git.ReasonNoBranch: wire.CodeGitBranchNotFound,
@@ -85,7 +85,7 @@ func (a *API) gitInit(ctx context.Context, c *httpapi.Call, in *gitChange) (wire
 	return wire.Nothing{}, err
 }
 
-// stateWords are the states of files in the clients' words.
+// stateWords are the clients' names of the states of files.
 func stateWord(s git.FileState) string {
 	switch s {
 	case git.Modified, git.TypeChanged:
@@ -253,7 +253,7 @@ func (a *API) gitSetConfig(ctx context.Context, c *httpapi.Call, in *gitChange) 
 	})
 }
 
-// gitConfigUser sets who makes commits: of the user, where nothing else is said.
+// gitConfigUser sets the author of commits; without a scope, for the user.
 func (a *API) gitConfigUser(ctx context.Context, c *httpapi.Call, in *gitChange) (wire.Nothing, error) {
 	b := &in.Body
 	scope := httpapi.Given(b.Scope)

@@ -15,7 +15,7 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// metrics answers with what a sandbox uses now. Asking is no use of it.
+// metrics answers with what a sandbox uses now. It does not count as a use of the sandbox.
 func (a *API) metrics(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Metrics, error) {
 	if a.Stats == nil {
 		return wire.Metrics{}, fault.New(fault.Unsupported, "this server does not count what sandboxes use")

@@ -9,7 +9,7 @@ import (
 	"sandpit.dev/api/daytona/lacking"
 )
 
-// lackingOperations are those that clients know and this server has not.
+// lackingOperations returns the operations that clients know and this server does not have.
 func lackingOperations() []lacking.Operation {
 	const desktop = "the sandbox's image has no desktop"
 	return []lacking.Operation{

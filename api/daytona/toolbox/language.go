@@ -50,7 +50,7 @@ func serverOf(s wire.LanguageServer) languages.At {
 func fileOfURI(uri string) (string, error) {
 	file, ok := strings.CutPrefix(uri, "file://")
 	if !ok || file == "" {
-		return "", fault.InvalidField("uri", "%q is no path behind file://", sandbox.Clip(uri, 80))
+		return "", fault.InvalidField("uri", "%q is not file:// and a path", sandbox.Clip(uri, 80))
 	}
 	return file, nil
 }

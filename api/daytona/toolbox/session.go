@@ -109,8 +109,7 @@ type sessionExec struct {
 	Body wire.SessionExecute
 }
 
-// sessionExec runs a command line in a session's shell: to its end, or with runAsync as soon as its turn comes, which no client waits
-// for.
+// sessionExec runs a command line in a session's shell. With runAsync it answers at once, and the command runs after those before it.
 func (a *API) sessionExec(ctx context.Context, c *httpapi.Call, in *sessionExec) (wire.SessionExecuted, error) {
 	b := &in.Body
 	if strings.TrimSpace(b.Command) == "" {
@@ -265,7 +264,7 @@ func (a *API) processLogs(ctx context.Context, c *httpapi.Call, ref string, p *s
 	return out.answer(c)
 }
 
-// logs is what a command has written.
+// logs collects what a command has written.
 type logs struct{ both, stdout, stderr, marked []byte }
 
 // maxLogs bounds logs that are answered at once, in bytes. They are followed over a socket without one.
@@ -285,7 +284,7 @@ func (l *logs) add(f sandbox.Frame) error {
 	return nil
 }
 
-// mark is what stands before the bytes of a stream where both are one.
+// mark returns the bytes that precede output of a stream where both streams are sent as one.
 func mark(s sandbox.Stream) []byte {
 	if s == sandbox.Stderr {
 		return []byte{2, 2, 2}
@@ -293,8 +292,8 @@ func mark(s sandbox.Stream) []byte {
 	return []byte{1, 1, 1}
 }
 
-// answer answers in the form that the client's version reads: an object from 0.167 on, streams with marks from 0.27 on, and
-// both streams as they came before, and for who does not say.
+// answer answers in the form that the client's version reads: an object from 0.167 on; one text with marks from 0.27 on; one text without
+// marks for older clients, and for those that send no version.
 func (l *logs) answer(c *httpapi.Call) error {
 	version := release.Of(c.R)
 	if version == "" && c.R.Header.Get("X-Daytona-Split-Output") == "true" || strings.Contains(version, "dev") || version != "" && !release.Before(version, 0, 167) {

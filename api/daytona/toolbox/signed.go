@@ -21,13 +21,13 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// Where the files are that signed addresses name.
+// Paths of signed addresses.
 const (
 	downloadOnePath = "/files/download"
 	uploadOnePath   = "/files/upload-v2"
 )
 
-// signatureParam is the parameter by which a signed address is known.
+// signatureParam is the parameter with the signature of an address.
 const signatureParam = "signature"
 
 // IsSigned reports whether a request shows the signature of an address in the place of a token.
@@ -93,7 +93,8 @@ func (a *API) Signed(c *httpapi.Call) error {
 	return bounded(serve)(c.R.Context(), c, &byPath{Ref: g.Sandbox, Path: &g.Path})
 }
 
-// granted checks the signature of an address, and then its time. Whether there is the sandbox is told to nobody without one.
+// granted checks the signature of an address, then its expiry. Without a valid signature the answer does not depend on whether the
+// sandbox exists.
 func (a *API) granted(c *httpapi.Call, id sandbox.ID, method string, query url.Values) (filelink.Grant, error) {
 	const remedy = "ask whoever gave you the address for a new one; rotating the sandbox's key ends all"
 	path, expires := query.Get("path"), query.Get("expires")
@@ -101,13 +102,13 @@ func (a *API) granted(c *httpapi.Call, id sandbox.ID, method string, query url.V
 	switch {
 	case err == nil && hmac.Equal([]byte(query.Get(signatureParam)), []byte(signature(a.links.SandboxKey(k.Sandbox, k.Salt), method, path, expires))):
 	case err == nil || fault.Is(err, fault.NotFound):
-		return filelink.Grant{}, a.guard.Guessed(c.W, c.R, fault.New(fault.Unauthenticated, "the signed address is not valid, or no more").WithRemedy(remedy))
+		return filelink.Grant{}, a.guard.Guessed(c.W, c.R, fault.New(fault.Unauthenticated, "the signed address is not valid, or no longer").WithRemedy(remedy))
 	default:
 		return filelink.Grant{}, err
 	}
 	until, err := strconv.ParseInt(expires, 10, 64)
 	if err != nil || until < 0 {
-		return filelink.Grant{}, fault.InvalidField("expires", "%q is no time in seconds since 1970, nor 0 for no end", sandbox.Clip(expires, 40))
+		return filelink.Grant{}, fault.InvalidField("expires", "%q is neither a time in seconds since 1970 nor 0, which is no expiry", sandbox.Clip(expires, 40))
 	}
 	g := filelink.Grant{Write: method == http.MethodPost, Project: k.Project, Sandbox: string(k.Sandbox), Path: path, Expires: time.Unix(until, 0).UTC()}
 	if until != 0 && !time.Now().Before(g.Expires) {

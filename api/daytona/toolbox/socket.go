@@ -19,8 +19,8 @@ const (
 	goodbye    = 15 * time.Second
 )
 
-// offered are the subprotocols that a client offers. It wants one of them back: browsers say there what they cannot say in
-// headers.
+// offered returns the subprotocols that a client offers, one of which has to be accepted: browsers cannot set headers, and use
+// subprotocols instead.
 func offered(r *http.Request) (all []string) {
 	for _, line := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for one := range strings.SplitSeq(line, ",") {
@@ -42,7 +42,7 @@ func offer(r *http.Request, prefix string) (string, bool) {
 	return "", false
 }
 
-// write sends a message, which the client has to take in time.
+// write sends a message, and fails if the client does not read it within stall.
 func write(ctx context.Context, conn *websocket.Conn, kind websocket.MessageType, data []byte, stall time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, stall)
 	defer cancel()

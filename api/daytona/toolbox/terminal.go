@@ -37,7 +37,7 @@ const (
 	recentScreen             = 64 << 10 // bytes of what a terminal has shown, for who joins it
 )
 
-// exitControl is the subprotocol by which a client asks for a message of the exit.
+// exitControl is the subprotocol by which a client asks for a message with the exit code.
 const exitControl = "X-Daytona-Pty-Exit-Control"
 
 // envsProtocol begins a subprotocol that has variables.
@@ -48,7 +48,7 @@ type byTerminal struct {
 	Terminal string `path:"terminal"`
 }
 
-// terminal returns a terminal by its id: the one that runs, or the last.
+// terminal returns the running terminal with an id, or else the last one that had it.
 func (a *API) terminal(ctx context.Context, c *httpapi.Call, in *byTerminal) (sandbox.Process, error) {
 	page, err := a.Processes.ListProcesses(ctx, c.Caller, in.Ref, process.Query{Labels: map[string]string{terminalLabel: in.Terminal}, Newest: true, Limit: 1})
 	if err != nil {
@@ -179,7 +179,7 @@ type connectNew struct {
 	Rows *int    `query:"rows"`
 }
 
-// connectNew makes a terminal and joins it, over one WebSocket. What is wrong is said by a message of that.
+// connectNew starts a terminal and joins it, over one WebSocket. Errors are sent as messages.
 func (a *API) connectNew(ctx context.Context, c *httpapi.Call, in *connectNew) error {
 	if err := needSocket(c.R); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (a *API) connectNew(ctx context.Context, c *httpapi.Call, in *connectNew) e
 // envsOf reads variables of a subprotocol: an object in JSON, in base64url without padding.
 func envsOf(text string) (envs map[string]string, err error) {
 	bad := func() error {
-		return fault.InvalidField("envs", "in a subprotocol are %s, and no object of texts in JSON in base64url, of %d bytes at most", sandbox.Clip(text, 40), maxEnvs)
+		return fault.InvalidField("envs", "in a subprotocol are %s, not a JSON object of strings in base64url, of %d bytes at most", sandbox.Clip(text, 40), maxEnvs)
 	}
 	if len(text) > base64.RawURLEncoding.EncodedLen(maxEnvs) {
 		return nil, bad()
@@ -229,7 +229,7 @@ func needSocket(r *http.Request) error {
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return nil
 	}
-	return fault.New(fault.Malformed, "a terminal is a WebSocket, and the request asks for none")
+	return fault.New(fault.Malformed, "a terminal needs a WebSocket, and the request is not an upgrade to one")
 }
 
 // join carries bytes both ways between a client and a terminal, which outlives the connection.
@@ -295,7 +295,7 @@ func (j *joined) control(ctx context.Context, m wire.Control) error {
 	return write(ctx, j.conn, websocket.MessageText, text, j.c.Stall())
 }
 
-// read hands what the client types to the terminal, in its order.
+// read writes what the client types to the terminal, in order.
 func (j *joined) read(ctx, steady context.Context) {
 	for {
 		_, data, err := j.conn.Read(steady)

@@ -1,7 +1,7 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toolbox serves what Daytona's clients ask of what runs inside a sandbox: commands, code, sessions, terminals,
+// Package toolbox serves the operations of Daytona's clients inside a sandbox: commands, code, sessions, terminals,
 // files, git, language servers. Paths are below the sandbox's own: the coat mounts them, see package daytona.
 package toolbox
 
@@ -18,7 +18,7 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Options is what the toolbox is made of. All fields are required.
+// Options configure [New]. All fields are required.
 type Options struct {
 	Services service.Services
 	Guard    *guard.Guard
@@ -40,7 +40,7 @@ type byRef struct {
 	Ref string `path:"id"`
 }
 
-// op returns a row of the table. code gives its errors the codes that clients have classes for.
+// op returns an operation. code adds to its errors the codes that clients have classes for.
 func op[In, Out any](id, pattern string, status int, code func(error) error, serve func(context.Context, *httpapi.Call, *In) (Out, error)) httpapi.Operation {
 	return httpapi.Bounded(id, pattern, "", status, func(ctx context.Context, c *httpapi.Call, in *In) (Out, error) {
 		out, err := serve(ctx, c, in)
@@ -62,7 +62,7 @@ func bounded[In any](serve func(context.Context, *httpapi.Call, *In) error) func
 	}
 }
 
-// noCode leaves an error as it is.
+// noCode returns an error unchanged.
 func noCode(err error) error { return err }
 
 // withCode returns an error with the clients' code.
@@ -71,7 +71,7 @@ func withCode(err error, code string) error {
 	return (&e).WithReason(code)
 }
 
-// Operations are the rows of the table.
+// Operations returns all operations of the toolbox.
 func (a *API) Operations() []httpapi.Operation {
 	return slices.Concat(a.gitOperations(), a.codeOperations(), a.languageOperations(), lacking.Operations("toolbox", lackingOperations()), []httpapi.Operation{
 		op("toolboxExecute", "POST /process/execute", http.StatusOK, noCode, a.execute).MaxBody(maxCommand),

@@ -35,7 +35,7 @@ const (
 func parts(c *httpapi.Call) (*multipart.Reader, error) {
 	media, params, err := mime.ParseMediaType(c.R.Header.Get("Content-Type"))
 	if err != nil || media != "multipart/form-data" || params["boundary"] == "" {
-		return nil, guard.WithStatus(http.StatusBadRequest, fault.New(fault.Malformed, "the body is no multipart/form-data: its type is %q", sandbox.Clip(c.R.Header.Get("Content-Type"), 80)))
+		return nil, guard.WithStatus(http.StatusBadRequest, fault.New(fault.Malformed, "the body is not multipart/form-data: its type is %q", sandbox.Clip(c.R.Header.Get("Content-Type"), 80)))
 	}
 	return multipart.NewReader(c.R.Body, params["boundary"]), nil
 }
@@ -64,7 +64,7 @@ func (a *API) upload(ctx context.Context, c *httpapi.Call, in *byRef) error {
 		index, isFile := strings.CutPrefix(of, "files[")
 		switch {
 		case !ok || !isFile || what != "path" && what != "file":
-			return fault.InvalidField(sandbox.Clip(p.FormName(), 80), "is no part of this form: there are files[0].path and files[0].file")
+			return fault.InvalidField(sandbox.Clip(p.FormName(), 80), "is not a part of this form, which has files[0].path and files[0].file")
 		case what == "path":
 			b, err := io.ReadAll(io.LimitReader(p, maxField+1))
 			if err != nil {
@@ -93,7 +93,7 @@ func (a *API) upload(ctx context.Context, c *httpapi.Call, in *byRef) error {
 	return nil
 }
 
-// formFile is a file of a form that tells a form that broke off from one that ended.
+// formFile is a file of a form. Reading it fails where the form was cut off.
 type formFile struct{ r io.Reader }
 
 func (f formFile) Read(b []byte) (int, error) {
@@ -126,7 +126,7 @@ func (a *API) uploadOne(ctx context.Context, c *httpapi.Call, in *byPath) error 
 		return malformedForm(err)
 	}
 	if p.FormName() != "file" {
-		return fault.InvalidField(sandbox.Clip(p.FormName(), 80), "is no part of this form: there is file")
+		return fault.InvalidField(sandbox.Clip(p.FormName(), 80), "is not a part of this form, which has file")
 	}
 	f, _, err := a.Files.WriteFile(ctx, c.Caller, in.Ref, to, formFile{p}, sandbox.WriteFileOptions{Size: -1, MakeParents: true})
 	if err != nil {
@@ -161,7 +161,8 @@ func (a *API) download(ctx context.Context, c *httpapi.Call, in *download) error
 	return form.Close()
 }
 
-// part writes a file into a form, or why it cannot be read. An error is of what was begun.
+// part writes a file into a form, or the reason why it cannot be read. It returns an error where the part was begun and cannot be
+// completed.
 func (a *API) part(ctx context.Context, c *httpapi.Call, form *multipart.Writer, ref, p string) error {
 	info, body, err := a.Files.ReadFile(ctx, c.Caller, ref, p, sandbox.ReadFileOptions{})
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *API) part(ctx context.Context, c *httpapi.Call, form *multipart.Writer,
 	return err
 }
 
-// head is that of a part of a form.
+// head returns the header of a part of a form.
 func head(name, file, media string, size int64) textproto.MIMEHeader {
 	quote := strings.NewReplacer("\\", "\\\\", `"`, "\\\"", "\r", "%0D", "\n", "%0A").Replace
 	return textproto.MIMEHeader{

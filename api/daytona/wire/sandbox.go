@@ -33,7 +33,7 @@ const ClassContainer = "container"
 // LanguageLabel is the label by which clients choose what runs code; they refuse a sandbox without it.
 const LanguageLabel = "code-toolbox-language"
 
-// Sandbox is a sandbox, whole. A [ListItem] is one in a list.
+// Sandbox is a sandbox with all of its fields. A [ListItem] is one in a list.
 type Sandbox struct {
 	ListItem
 	// Env has values for callers that may write, in direct answers, and is empty else.
