@@ -108,7 +108,7 @@ func (e byLink) ReachPreview(ctx context.Context, c access.Caller, id string) er
 
 func (e byLink) SeePort(ctx context.Context, id string, port int) (preview.Seen, context.Context, func(), error) {
 	s, valid, release, err := e.Service.See(ctx, sandbox.ID(id), port)
-	return preview.Seen{Project: s.Project, Public: s.Public, Host: s.Host}, valid, release, err
+	return preview.Seen{Project: s.Project, Public: s.Public, Host: s.Host, Key: s.Key}, valid, release, err
 }
 
 func (e byLink) AdmitLink(ctx context.Context, id string) (g preview.Grant, valid context.Context, release func(), err error) {

@@ -16,6 +16,7 @@ type Previews struct {
 	Public bool   `json:"public,omitempty"` // everyone may see every port, by the preview's own host name
 	Ports  []int  `json:"ports,omitempty"`  // likewise these, ascending; none where Public is set
 	Host   string `json:"host,omitempty"`   // the Host that programs see: "", PreviewLocalhost, or a name
+	Key    string `json:"key,omitempty"`    // of the token that opens every port; "": there is none. Another key is another token
 }
 
 // PreviewLocalhost is the Host by which a program sees localhost and its own port.
@@ -30,9 +31,9 @@ func (p Previews) Shows(port int) bool { return p.Public || slices.Contains(p.Po
 // Any reports whether everyone may see any port.
 func (p Previews) Any() bool { return p.Public || len(p.Ports) > 0 }
 
-// Equal reports whether both say the same.
+// Equal reports whether both say the same. Keys are not compared, but that there is one.
 func (p Previews) Equal(q Previews) bool {
-	return p.Public == q.Public && p.Host == q.Host && slices.Equal(p.Ports, q.Ports)
+	return p.Public == q.Public && p.Host == q.Host && (p.Key == "") == (q.Key == "") && slices.Equal(p.Ports, q.Ports)
 }
 
 // CheckPreviewHost checks a host that programs are to see: nothing, localhost, or the name of a host in lower case,

@@ -25,6 +25,11 @@ type Previews interface {
 	// sender of r reaches none.
 	HostToken(id string) string
 	LinkAddress(r *http.Request, token string, port int) string
+	// Addresses returns the addresses of a port that needs a token: the one to show, and the one by path, which are the same
+	// where the sender of r reaches no name of a host.
+	Addresses(r *http.Request, id string, port int) (address, path string)
+	// SandboxToken returns the token that opens every port of a sandbox, by its key.
+	SandboxToken(project, sandbox, key string) string
 }
 
 // FileLinks makes addresses of single files.

@@ -31,7 +31,11 @@ func must(t *testing.T, err error) {
 // links makes no addresses.
 type links struct{}
 
-func (links) HostToken(string) string                       { return "" }
+func (links) HostToken(string) string                    { return "" }
+func (links) SandboxToken(string, string, string) string { return "" }
+func (links) Addresses(*http.Request, string, int) (string, string) {
+	return "", ""
+}
 func (links) LinkAddress(*http.Request, string, int) string { return "" }
 
 // behind is the coat behind a guard, over an engine with a host of the memory runtime.

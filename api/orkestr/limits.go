@@ -174,16 +174,28 @@ type hostShape struct {
 	Host string `json:"host"`
 }
 
-// host returns the name at which what a port serves is seen by who knows it. It is the same as long as the sandbox is there.
+// host returns the name at which what a port serves is seen: by who knows it, or, where the sandbox has a token for its previews,
+// by who shows that. It is the same as long as the sandbox is there.
 func (a *API) host(ctx context.Context, c *httpapi.Call, in *portOf) (hostShape, error) {
 	port := given(in.Port)
 	if port < 1 || port > math.MaxUint16 {
 		return hostShape{}, fault.InvalidField("port", "%d is outside 1 to 65535", port)
 	}
 	id := ""
-	all, err := a.Ports.Links(ctx, c.Caller, in.ID)
+	all, err := a.Ports.Links(ctx, c.Caller, in.ID) // who may not make one may not have it
 	if err != nil {
 		return hostShape{}, err
+	}
+	p, err := a.Ports.PreviewsOf(ctx, c.Caller, in.ID)
+	if err != nil {
+		return hostShape{}, err
+	}
+	if p.Key != "" {
+		address, path := a.previews.Addresses(c.R, string(p.Sandbox), port)
+		if address == path {
+			address = ""
+		}
+		return hostOf(address)
 	}
 	for _, l := range all {
 		if l.Port == port && l.ExpiresAt.IsZero() {
@@ -197,7 +209,12 @@ func (a *API) host(ctx context.Context, c *httpapi.Call, in *portOf) (hostShape,
 		}
 		id = l.ID
 	}
-	u, err := url.Parse(a.previews.LinkAddress(c.R, a.previews.HostToken(id), port))
+	return hostOf(a.previews.LinkAddress(c.R, a.previews.HostToken(id), port))
+}
+
+// hostOf returns the host of a preview's address; "": it has none.
+func hostOf(address string) (hostShape, error) {
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return hostShape{}, fault.New(fault.Unsupported, "previews have no names of hosts here").WithRemedy("have the operator set preview.domain; the SDK expects https there")
 	}

@@ -14,6 +14,7 @@ import (
 	"sandpit.dev/api/httpapi"
 	"sandpit.dev/api/orkestrterms"
 	"sandpit.dev/engine"
+	"sandpit.dev/engine/ports"
 	"sandpit.dev/engine/update"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -26,9 +27,9 @@ const defaultLife = 600
 type sandboxShape struct {
 	orkestrterms.Sandbox
 	CreatedAt time.Time  `json:"created_at"`
-	ExpiresAt time.Time  `json:"expires_at"`         // the SDK knows of no sandbox without: never is a year that is far
-	Preview   bool       `json:"preview_auth"`       // always false: who knows a host's name may see what it serves
-	Token     *string    `json:"preview_auth_token"` // always null
+	ExpiresAt time.Time  `json:"expires_at"` // the SDK knows of no sandbox without: never is a year that is far
+	Preview   bool       `json:"preview_auth"`
+	Token     *string    `json:"preview_auth_token"` // null, too, for who may not use it
 	PausedEnd *time.Time `json:"paused_expires_at"`
 	Node      *string    `json:"node_id"` // always null
 }
@@ -36,10 +37,16 @@ type sandboxShape struct {
 // never is the end of a sandbox that has none.
 func never() time.Time { return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) }
 
-func (a *API) shape(s *sandbox.Sandbox) sandboxShape {
+func (a *API) shape(c access.Caller, s *sandbox.Sandbox) sandboxShape {
 	out := sandboxShape{Sandbox: orkestrterms.Of(s, a.Networks, a.region), CreatedAt: s.CreatedAt.UTC(), ExpiresAt: s.ExpiresAt.UTC()}
 	if s.ExpiresAt.IsZero() {
 		out.ExpiresAt = never()
+	}
+	if key := s.Previews.Key; key != "" {
+		out.Preview = true
+		if c.Require(access.SandboxesWrite) == nil {
+			out.Token = new(a.previews.SandboxToken(s.Project, string(s.ID), key))
+		}
 	}
 	if s.State != sandbox.Running && s.Retention > 0 && !s.StoppedAt.IsZero() {
 		out.PausedEnd = new(s.StoppedAt.Add(s.Retention).UTC())
@@ -76,7 +83,7 @@ func (a *API) createSandbox(ctx context.Context, c *httpapi.Call, in *createSand
 	if err != nil {
 		return sandboxShape{}, retried(inWords(httpapi.Cause(ctx, err)))
 	}
-	return a.shape(s), nil
+	return a.shape(c.Caller, s), nil
 }
 
 // request is what the engine is asked for.
@@ -88,9 +95,6 @@ func (a *API) request(in *createSandbox) (engine.CreateRequest, error) {
 	if err := a.here(b.Region); err != nil {
 		return engine.CreateRequest{}, err
 	}
-	if b.PreviewAuth {
-		return engine.CreateRequest{}, unsupported("preview_auth", "is not here: who knows the name of a preview's host, which cannot be guessed, may see it").WithRemedy("leave it out")
-	}
 	if b.Timeout == nil {
 		b.Timeout = new(int64(defaultLife))
 	}
@@ -98,6 +102,7 @@ func (a *API) request(in *createSandbox) (engine.CreateRequest, error) {
 	if _, ok := errors.AsType[orkestrterms.TooLarge](err); ok {
 		err = coded(codePlan, http.StatusForbidden, err)
 	}
+	r.Previews = ports.PreviewsChange{Token: &b.PreviewAuth}.Of(r.Previews)
 	return r, err
 }
 
@@ -158,7 +163,7 @@ func (a *API) listSandboxes(ctx context.Context, c *httpapi.Call, in *listSandbo
 		return sandboxPage{}, err
 	}
 	for _, s := range page.Items {
-		out.Sandboxes = append(out.Sandboxes, a.shape(s))
+		out.Sandboxes = append(out.Sandboxes, a.shape(c.Caller, s))
 	}
 	if page.Next != "" {
 		out.Next = &page.Next
@@ -179,7 +184,7 @@ func (a *API) do(ctx context.Context, c *httpapi.Call, ref string, verb func(ctx
 	if err != nil {
 		return sandboxShape{}, inWords(httpapi.Cause(ctx, err))
 	}
-	return a.shape(s), nil
+	return a.shape(c.Caller, s), nil
 }
 
 func (a *API) getSandbox(ctx context.Context, c *httpapi.Call, in *byRef) (sandboxShape, error) {

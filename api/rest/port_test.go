@@ -28,6 +28,10 @@ func (links) Token(p ports.Preview) string {
 	return fmt.Sprintf("token+of %s %d", p.Project, p.Port)
 }
 
+func (links) SandboxToken(project, sandbox, key string) string {
+	return project + " " + sandbox + " " + key
+}
+
 func (links) HostToken(id string) string { return "token-of-" + id }
 
 func (links) LinkAddress(_ *http.Request, token string, port int) string {

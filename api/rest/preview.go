@@ -25,6 +25,8 @@ type Previews interface {
 	// HostToken returns the token of a link that is on record, and LinkAddress the address of a preview by it;
 	// "" where the sender of r reaches none.
 	HostToken(id string) string
+	// SandboxToken returns the token that opens every port of a sandbox, by its key.
+	SandboxToken(project, sandbox, key string) string
 	LinkAddress(r *http.Request, token string, port int) string
 }
 

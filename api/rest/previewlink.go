@@ -32,7 +32,7 @@ func (a *API) previewLinkOperations() []httpapi.Operation {
 
 func (a *API) getPreviews(ctx context.Context, c *idempotency.Call, in *byRef) (v1.Previews, error) {
 	p, err := a.Ports.PreviewsOf(ctx, c.Caller, in.Ref)
-	return previewsOf(p), err
+	return a.previewsOf(p), err
 }
 
 type updatePreviews struct {
@@ -46,7 +46,7 @@ func (a *API) updatePreviews(ctx context.Context, c *idempotency.Call, in *updat
 		return v1.Previews{}, err
 	}
 	p, err := a.Ports.SetPreviews(ctx, c.Caller, in.Ref, ch)
-	return previewsOf(p), err
+	return a.previewsOf(p), err
 }
 
 // ownHost is the word for the host that was asked.
@@ -57,7 +57,7 @@ func previewsChange(b *v1.UpdatePreviews) (ch ports.PreviewsChange, err error) {
 	if v := httpapi.Choice(&sp, "access", b.Access, "private", "public"); v != nil {
 		ch.Public = new(*v == "public")
 	}
-	ch.Ports = b.PublicPorts
+	ch.Ports, ch.Token = b.PublicPorts, b.Token
 	if b.Host != nil {
 		ch.Host = b.Host
 		if *b.Host == ownHost {
@@ -69,7 +69,7 @@ func previewsChange(b *v1.UpdatePreviews) (ch ports.PreviewsChange, err error) {
 	return ch, sp.Err()
 }
 
-func previewsOf(p ports.Previews) v1.Previews {
+func (a *API) previewsOf(p ports.Previews) v1.Previews {
 	out := v1.Previews{Access: "private", PublicPorts: p.Ports, Host: p.Host, PublicAllowed: p.Allowed}
 	if p.Public {
 		out.Access = "public"
@@ -79,6 +79,9 @@ func previewsOf(p ports.Previews) v1.Previews {
 	}
 	if out.Host == "" {
 		out.Host = ownHost
+	}
+	if p.Key != "" && a.previews != nil {
+		out.Token = new(a.previews.SandboxToken(p.Project, string(p.Sandbox), p.Key))
 	}
 	return out
 }

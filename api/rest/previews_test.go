@@ -35,6 +35,45 @@ func TestWhoMaySeePortsAndWhatProgramsSee(t *testing.T) {
 	}
 }
 
+func TestASandboxMayHaveATokenForItsPorts(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	s := want[v1.Sandbox](h, 201, "POST", "/v1/sandboxes", object{"key": "with", "previews": object{"token": true}})
+	at := "/v1/sandboxes/with/previews"
+	token := func(p v1.Previews) string {
+		t.Helper()
+		if p.Access != "private" || p.Token == nil {
+			t.Fatalf("got %+v", p)
+		}
+		return *p.Token
+	}
+	first := token(want[v1.Previews](h, 200, "GET", at, nil))
+	if key, ok := strings.CutPrefix(first, "default "+s.ID+" "); !ok || len(key) < 20 {
+		t.Errorf("got %s", first)
+	}
+	if again := token(want[v1.Previews](h, 200, "PATCH", at, object{"token": true, "host": "localhost"})); again != first {
+		t.Errorf("got %s, had %s", again, first)
+	}
+	want[v1.Sandbox](h, 200, "POST", "/v1/sandboxes", object{"key": "with", "previews": object{"token": true}})
+	if again := token(want[v1.Previews](h, 200, "GET", at, nil)); again != first {
+		t.Errorf("after a create by its key: got %s, had %s", again, first)
+	}
+	if p := want[v1.Previews](h.as("default", access.SandboxesRead), 200, "GET", at, nil); p.Token != nil {
+		t.Errorf("who only reads is told %s", *p.Token)
+	}
+	fork := want[v1.SandboxList](h, 201, "POST", "/v1/sandboxes/with/fork", object{}).Items[0]
+	if p := want[v1.Previews](h, 200, "GET", "/v1/sandboxes/"+fork.ID+"/previews", nil); p.Token != nil {
+		t.Errorf("a fork has %s", *p.Token)
+	}
+	if p := want[v1.Previews](h, 200, "PATCH", at, object{"token": false}); p.Token != nil {
+		t.Errorf("got %s", *p.Token)
+	}
+	if another := token(want[v1.Previews](h, 200, "PATCH", at, object{"token": true})); another == first {
+		t.Errorf("one that was taken back is good again: %s", another)
+	}
+	want[v1.Problem](h.as("default", access.SandboxesRead), 403, "PATCH", at, object{"token": false})
+}
+
 func TestPublicPreviewsWhereTheServerAllowsThem(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -46,14 +46,16 @@ type UpdatePreviews struct {
 	Access      *string `json:"access,omitempty" jsonschema:"private: whoever has a token or a link; public: everyone, by the preview's own host name, where the server allows it"`
 	PublicPorts []int   `json:"public_ports,omitzero" jsonschema:"ports that everyone may see while access is private; at most 64"`
 	Host        *string `json:"host,omitempty" jsonschema:"the Host that programs see: own (the one that was asked, the default), localhost (with the port), or the lower-case name of a host"`
+	Token       *bool   `json:"token,omitempty" jsonschema:"whether there is a token that opens every port of the sandbox; true leaves one that there is, and one made after false is another"`
 }
 
 // Previews says who may see what programs in a sandbox serve, and what they see.
 type Previews struct {
-	Access        string `json:"access" jsonschema:"private or public"`
-	PublicPorts   []int  `json:"public_ports" jsonschema:"that everyone may see while access is private"`
-	Host          string `json:"host" jsonschema:"the Host that programs see: own, localhost, or a name"`
-	PublicAllowed bool   `json:"public_allowed" jsonschema:"whether the server allows public previews now; while it does not, all are private"`
+	Access        string  `json:"access" jsonschema:"private or public"`
+	PublicPorts   []int   `json:"public_ports" jsonschema:"that everyone may see while access is private"`
+	Host          string  `json:"host" jsonschema:"the Host that programs see: own, localhost, or a name"`
+	Token         *string `json:"token" jsonschema:"opens every port of the sandbox until it is taken back; null: there is none, or the caller may not use it"`
+	PublicAllowed bool    `json:"public_allowed" jsonschema:"whether the server allows public previews now; while it does not, all are private"`
 }
 
 // CreatePreviewLink asks for a link to a port that can be listed and revoked.

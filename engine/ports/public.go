@@ -5,6 +5,7 @@ package ports
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type PreviewsChange struct {
 	Public *bool
 	Ports  []int   // that everyone may see where Public is false; empty and not nil: none
 	Host   *string // that programs see; "": the one that was asked
+	Token  *bool   // whether there is a token that opens every port; one that there is stays
 }
 
 // Of returns what a change makes of p.
@@ -36,13 +38,22 @@ func (ch PreviewsChange) Of(p sandbox.Previews) sandbox.Previews {
 	if ch.Host != nil {
 		p.Host = *ch.Host
 	}
+	switch {
+	case ch.Token == nil:
+	case !*ch.Token:
+		p.Key = ""
+	case p.Key == "":
+		p.Key = strings.ToLower(rand.Text())
+	}
 	return p
 }
 
 // Previews is who may see a sandbox's ports.
 type Previews struct {
-	sandbox.Previews
-	Allowed bool // whether the server lets anything be public now: if not, nothing is
+	sandbox.Previews // without its Key, for who may not use it
+	Sandbox          sandbox.ID
+	Project          string
+	Allowed          bool // whether the server lets anything be public now: if not, nothing is
 }
 
 // CheckPreviews checks a change; fault.Invalid names the fields. One that makes something public where the server does
@@ -100,7 +111,7 @@ func (s *Service) SetPreviews(ctx context.Context, c access.Caller, ref string, 
 	if err != nil {
 		return Previews{}, err
 	}
-	return Previews{after, s.engine.Settings().PublicPreviews}, nil
+	return Previews{after, ev.Sandbox, ev.Project, s.engine.Settings().PublicPreviews}, nil
 }
 
 // words says in an event who may see what.
@@ -114,6 +125,9 @@ func words(p sandbox.Previews) string {
 	}
 	if p.Host != "" {
 		text += "; programs see the host " + p.Host
+	}
+	if p.Key != "" {
+		text += "; a token opens every port"
 	}
 	return sandbox.Clip(text, sandbox.MaxEventDetail)
 }
@@ -129,7 +143,11 @@ func (s *Service) PreviewsOf(ctx context.Context, c access.Caller, ref string) (
 	if err != nil {
 		return Previews{}, err
 	}
-	return Previews{now.Previews, s.engine.Settings().PublicPreviews}, nil
+	shown := now.Previews
+	if c.Require(access.SandboxesWrite) != nil {
+		shown.Key = ""
+	}
+	return Previews{shown, now.ID, now.Project, s.engine.Settings().PublicPreviews}, nil
 }
 
 // SettingsChanged ends what is open of ports that everyone saw, where the server lets nothing be public any more. It is called
@@ -150,6 +168,7 @@ type Seen struct {
 	Project string
 	Public  bool   // everyone may see it
 	Host    string // that the program sees; "": the one that was asked
+	Key     string // of the token that opens every port; "": there is none
 }
 
 // See returns how a port of a sandbox is shown, and a context that ends when that is changed. The caller calls release
@@ -164,5 +183,5 @@ func (s *Service) See(ctx context.Context, id sandbox.ID, port int) (_ Seen, val
 		release()
 		return Seen{}, nil, nil, err
 	}
-	return Seen{now.Project, now.Previews.Shows(port) && s.engine.Settings().PublicPreviews, now.Previews.Host}, valid, release, nil
+	return Seen{now.Project, now.Previews.Shows(port) && s.engine.Settings().PublicPreviews, now.Previews.Host, now.Previews.Key}, valid, release, nil
 }

@@ -35,6 +35,8 @@
 //   - a token of the API with the scope sandboxes:write for the sandbox's project,
 //     as Authorization: Bearer or X-Sandpit-Token
 //   - a signed link's token (see [Links]), as one of these, as ?sandpit_token=, or in the path
+//   - the sandbox's own token, where it has one, which is good for each of its ports and until it is taken back (see
+//     [Links.SandboxToken]), as a link's
 //   - by host name, the cookie that a browser got for a link
 //
 // A token of the API is refused in an address, which the program's pages and

@@ -21,7 +21,8 @@ type Grant struct {
 	Sandbox string // its id
 	Port    int
 	Expires time.Time // in whole seconds
-	Link    string    // the link's id; empty: it came of a token of the API
+	Link    string    // the link's id; empty: it came of a token of the API, or of the sandbox's own
+	Key     string    // of the sandbox's own token, which has no end, and where Port is 0 is good for each; else empty
 }
 
 // KeySize is the length of a key in bytes.
@@ -52,16 +53,27 @@ const (
 	tokenPrefix = "spp_"
 	ofLink      = "l"
 	ofCookie    = "c"
+	ofSandbox   = "s"  // the sandbox's own
+	ofItsCookie = "sc" // of a browser that has shown it
 )
 
 // Token makes the token of a link.
 func (l *Links) Token(g Grant) string { return l.sign(ofLink, g) }
 
+// SandboxToken makes the token that opens every port of a sandbox, as long as the key is the sandbox's.
+func (l *Links) SandboxToken(project, sandbox, key string) string {
+	return l.sign(ofSandbox, Grant{Project: project, Sandbox: sandbox, Key: key})
+}
+
 // sign makes "spp_l.8000.1795000000.LINK.SANDBOX.PROJECT.MAC". None of the parts
 // holds a dot, so that no two grants read the same.
 func (l *Links) sign(kind string, g Grant) string {
+	expires := int64(0)
+	if !g.Expires.IsZero() {
+		expires = g.Expires.Unix()
+	}
 	text := tokenPrefix + strings.Join([]string{
-		kind, strconv.Itoa(g.Port), strconv.FormatInt(g.Expires.Unix(), 10), g.Link, g.Sandbox, g.Project,
+		kind, strconv.Itoa(g.Port), strconv.FormatInt(expires, 10), g.Link + g.Key, g.Sandbox, g.Project,
 	}, ".")
 	return text + "." + base64.RawURLEncoding.EncodeToString(l.mac(text))
 }
@@ -103,10 +115,19 @@ func (l *Links) read(kind, token string, p place, now time.Time) (Grant, error) 
 		return refuse("the link is not valid")
 	}
 	g := Grant{Port: port, Expires: time.Unix(expires, 0).UTC(), Link: part[3], Sandbox: part[4], Project: part[5]}
+	own := kind == ofSandbox || kind == ofItsCookie
+	if own {
+		g.Link, g.Key = "", part[3]
+	}
+	if kind == ofSandbox {
+		g.Expires = time.Time{}
+	}
 	switch {
-	case g.Sandbox != p.sandbox || g.Port != p.port:
+	case g.Sandbox != p.sandbox || g.Port != p.port && (kind != ofSandbox || g.Port != 0):
 		return refuse("the link is for another preview")
-	case !now.Before(g.Expires):
+	case own && (g.Key == "" || g.Key != p.key):
+		return refuse("the token of the sandbox's previews was taken back")
+	case kind != ofSandbox && !now.Before(g.Expires):
 		return refuse("the link expired at %s", g.Expires.Format(time.RFC3339))
 	}
 	return g, nil

@@ -27,6 +27,7 @@ type place struct {
 	link    string // by a link that is on record: its id, with which sandbox is not known; else ""
 	prefix  string // by path: what stands before the program's own, without a slash at its end; else ""
 	token   string // by path: the link's token, where it stands in the path in place of the id; else ""
+	key     string // of the sandbox's own token; "": it has none, or it is not known yet
 }
 
 func portOf(port string) (int, error) {

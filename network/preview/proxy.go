@@ -39,6 +39,7 @@ type Seen struct {
 	Project string
 	Public  bool   // everyone may see it, by its host name
 	Host    string // that the program sees: "" the one that was asked, "localhost" with its port, or a name
+	Key     string // of the sandbox's own token, see [Links.SandboxToken]; "": it has none
 }
 
 // Tokens turns a token of the API into a caller; an invalid one is fault.Unauthenticated.
@@ -206,9 +207,14 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request, at place, rest str
 	}
 	if v.how == byQuery && opensPage(r) {
 		if at.prefix != "" {
-			return p.redirect(w, r, r.Host, Root+queryToken(r.URL.RawQuery)+rest, withoutToken(r.URL.RawQuery))
+			token := queryToken(r.URL.RawQuery)
+			if v.grant.Key != "" { // the path is for one port
+				v.grant.Port = at.port
+				token = p.links.sign(ofSandbox, v.grant)
+			}
+			return p.redirect(w, r, r.Host, Root+token+rest, withoutToken(r.URL.RawQuery))
 		}
-		http.SetCookie(w, p.cookie(r, v))
+		http.SetCookie(w, p.cookie(r, v, at))
 		return p.redirect(w, r, r.Host, rest, withoutToken(r.URL.RawQuery))
 	}
 	if preflights(r, at) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -145,7 +146,7 @@ func queryToken(raw string) string {
 
 // withoutToken returns a query without tokens, and all else of it byte for byte.
 func withoutToken(raw string) string {
-	if !strings.Contains(raw, "%") && !strings.Contains(raw, queryName) && !strings.Contains(raw, daytonaQuery) {
+	if !strings.Contains(raw, "%") && !slices.ContainsFunc(queryNames(), func(name string) bool { return strings.Contains(raw, name) }) {
 		return raw
 	}
 	var kept []string
@@ -170,5 +171,5 @@ func withToken(raw, token string) string {
 
 func isTokenName(escaped string) bool {
 	name, err := url.QueryUnescape(escaped)
-	return err == nil && (name == queryName || name == daytonaQuery)
+	return err == nil && slices.Contains(queryNames(), name)
 }

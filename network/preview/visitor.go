@@ -21,13 +21,16 @@ const (
 	headerName = "X-Sandpit-Token"
 	cookieName = "sandpit_preview"
 
-	// As Daytona's clients have them.
+	// As Daytona's clients have them, and Orkestr's.
 	daytonaQuery  = "DAYTONA_SANDBOX_AUTH_KEY"
 	daytonaHeader = "X-Daytona-Preview-Token"
+	orkestrQuery  = "ork_preview_token"
+	orkestrHeader = "X-Orkestr-Preview-Token"
 )
 
-// headerNames are the headers that have a token.
-func headerNames() []string { return []string{headerName, daytonaHeader} }
+// headerNames are the headers that have a token, and queryNames the parameters.
+func headerNames() []string { return []string{headerName, daytonaHeader, orkestrHeader} }
+func queryNames() []string  { return []string{queryName, daytonaQuery, orkestrQuery} }
 
 // visitor is the sender of a request, and the credential that let it in.
 type visitor struct {
@@ -163,8 +166,12 @@ func (p *Proxy) visitorOf(r *http.Request, at *place) (v visitor, host string, e
 		v = p.unasked(r, seen.Project, PublicActor)
 		v.how = byNobody
 	default:
-		release()
-		v, err = p.authenticate(r, *at)
+		at.key = seen.Key
+		if v, err = p.authenticate(r, *at); err == nil && v.grant.Key != "" {
+			end.add(valid, release) // it may be taken back
+		} else {
+			release()
+		}
 	}
 	return v, host, end, err
 }
@@ -193,11 +200,7 @@ func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (v
 		return visitor{}, fault.New(fault.Unauthenticated, "the token is not valid")
 	}
 	if how == byCookie || strings.HasPrefix(token, tokenPrefix) {
-		kind := ofLink
-		if how == byCookie {
-			kind = ofCookie
-		}
-		g, err := p.links.read(kind, token, at, p.now())
+		g, err := p.links.read(kindOf(how, token), token, at, p.now())
 		if err != nil {
 			return visitor{}, err
 		}
@@ -213,6 +216,20 @@ func (p *Proxy) admit(ctx context.Context, how means, token string, at place) (v
 	}
 	c.Via = via
 	return visitor{caller: c, how: how, token: token, bearer: how == byBearer}, nil
+}
+
+// kindOf returns the kind that a token has to be of. Whether it is, [Links.read] tells.
+func kindOf(how means, token string) string {
+	sandboxes := strings.HasPrefix(token, tokenPrefix+ofSandbox) // or of its cookie
+	switch {
+	case how == byCookie && sandboxes:
+		return ofItsCookie
+	case how == byCookie:
+		return ofCookie
+	case sandboxes:
+		return ofSandbox
+	}
+	return ofLink
 }
 
 // checkQuery refuses a token of the API in an address, whatever else the request
@@ -320,11 +337,18 @@ func opensPage(r *http.Request) bool {
 		strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
+// cookieLife is how long a browser stays in that has shown a token without an end.
+const cookieLife = 12 * time.Hour
+
 // cookie is what a browser gets for a token: good for one preview, and no longer
 // than the token.
-func (p *Proxy) cookie(r *http.Request, v visitor) *http.Cookie {
+func (p *Proxy) cookie(r *http.Request, v visitor, at place) *http.Cookie {
+	kind, g := ofCookie, v.grant
+	if g.Key != "" {
+		kind, g.Port, g.Expires = ofItsCookie, at.port, p.now().Add(cookieLife).Truncate(time.Second)
+	}
 	return &http.Cookie{
-		Name: cookieName, Value: p.links.sign(ofCookie, v.grant), Path: "/", MaxAge: max(1, int(v.grant.Expires.Sub(p.now())/time.Second)),
+		Name: cookieName, Value: p.links.sign(kind, g), Path: "/", MaxAge: max(1, int(g.Expires.Sub(p.now())/time.Second)),
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: scheme(r) == "https",
 	}
 }

@@ -101,7 +101,7 @@ func box(n int) *sandbox.Sandbox {
 		Restore: snapshotID(n), Parent: snapshotID(n + 1), ForkedFrom: boxID(n + 1),
 		CreatedAt: at, UpdatedAt: at.Add(1e6), StartedAt: at.Add(2e6), StoppedAt: at.Add(3e6), LastActivity: at.Add(4e6), RunTime: time.Duration(n) + 90*time.Minute, RunningSince: at.Add(5e6),
 		ExecCount: 7, ExecTime: 1234567891 * time.Nanosecond, BytesUploaded: 1 << 40, BytesDownloaded: 42,
-		TokenRound: int64(n) + 1, FileSalt: fmt.Sprintf("salt%d", n), Previews: sandbox.Previews{Public: n%2 == 1, Ports: []int{80, 8000 + n}, Host: "app.example:80"},
+		TokenRound: int64(n) + 1, FileSalt: fmt.Sprintf("salt%d", n), Previews: sandbox.Previews{Public: n%2 == 1, Ports: []int{80, 8000 + n}, Host: "app.example:80", Key: "k"},
 	}
 }
 

@@ -208,6 +208,30 @@ func TestLinksOnRecord(t *testing.T) {
 	s.wants("of a deleted sandbox, after a kill", last.URL, 401)
 }
 
+func TestATokenForAllPorts(t *testing.T) {
+	s := openServed(t)
+	box := s.do("create", "--name", "web")
+	s.serve("web")
+	url := "http://8000-" + box + ".localhost/"
+	said, token, _ := strings.Cut(s.do("link", "access", "--token", "web"), "\n")
+	if said != "private; programs see the host: own" || !strings.HasPrefix(token, "spp_s.0.0.") {
+		t.Fatalf("got %s, %s", said, token)
+	}
+	s.wants("without it", url, 401)
+	s.wants("with it", url+"?ork_preview_token="+token, 200)
+	if got := s.do("link", "access", "web"); strings.Contains(got, "spp_") {
+		t.Errorf("it is shown again: %s", got)
+	}
+	s.killed()
+	s.serve("web")
+	s.wants("after a kill", url+"?sandpit_token="+token, 200)
+	s.do("link", "access", "--no-token", "web")
+	s.wants("taken back", url+"?sandpit_token="+token, 401)
+	if got := s.do("link", "access", "--token", "web"); strings.HasSuffix(got, token) {
+		t.Errorf("it is the same again: %s", got)
+	}
+}
+
 func TestPublicPreviews(t *testing.T) {
 	s := openServed(t)
 	box := s.do("create", "--name", "web")

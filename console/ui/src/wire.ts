@@ -1579,6 +1579,7 @@ export interface Previews {
   host: string;
   public_allowed: boolean;
   public_ports: number[];
+  token: null | string;
 }
 
 export interface Problem {
@@ -2521,6 +2522,7 @@ export interface UpdatePreviews {
   access?: null | string;
   host?: null | string;
   public_ports?: number[];
+  token?: null | boolean;
 }
 
 export interface UpdateProject {

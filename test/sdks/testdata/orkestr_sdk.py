@@ -1,4 +1,5 @@
 # What Orkestr's SDK does, and what comes of it. Answers are compared with what /v1 says.
+import http.client
 import http.server
 import inspect
 import json
@@ -221,6 +222,44 @@ check("host: the same again", (s.get_host(8000), s.preview_url(8000)), (host, "h
 check("host: what the port serves", urllib.request.urlopen(urllib.request.Request(os.environ["ADDRESS"] + "/b.txt", headers={"Host": host})).read(), "ä\n".encode())
 raises("host: a port that is none", o.APIError, lambda: s.get_host(70000), "port")
 web.kill()
+check("host: no token", (s.preview_auth, s.preview_auth_token), (False, None))
+
+
+def asked(url, host, headers={}):
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, headers={"Host": host, **headers})).read().decode()
+    except urllib.error.HTTPError as x:
+        return x.code
+
+
+with Sandbox.create(template="python", preview_auth=True) as q:
+    token = q.preview_auth_token
+    check("preview_auth", (q.preview_auth, token[:6], Sandbox.get(q.id).preview_auth_token), (True, "spp_s.", token))
+    check("preview_auth: what /v1 says", v1("/v1/sandboxes/" + q.id + "/previews")["token"], token)
+    check("preview_auth: not for who only reads", [(x.preview_auth, x.preview_auth_token) for x in Sandbox.list(client=client(os.environ["READER"])) if x.id == q.id], [(True, None)])
+    q.files.write("seen.py", "import http.server\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(self):\n  self.send_response(200); self.end_headers(); self.wfile.write((self.path + ' ' + str(self.headers.get('X-Orkestr-Preview-Token'))).encode())\nimport threading\nfor p in 8000, 8001:\n s = http.server.ThreadingHTTPServer(('127.0.0.1', p), H); threading.Thread(target=s.serve_forever).start()\nprint('up', flush=True)\n")
+    web = q.exec("python3 seen.py", background=True)
+    for _ in range(200):
+        if web.logs().size:
+            break
+        time.sleep(0.05)
+    at, host, other_host = os.environ["ADDRESS"] + "/a?b=c", q.get_host(8000), q.get_host(8001)
+    check("preview_auth: the host stays", (q.get_host(8000), q.preview_url(8000)), (host, "https://" + host + "?ork_preview_token=" + token))
+    check("preview_auth: without the token", (asked(at, host), asked(at, host, {"X-Orkestr-Preview-Token": "x"}), asked(at + "&ork_preview_token=x", host)), (401, 401, 401))
+    check("preview_auth: with it, which the program does not see", (asked(at + "&ork_preview_token=" + token, host), asked(at, host, {"X-Orkestr-Preview-Token": token}), asked(at, other_host, {"X-Orkestr-Preview-Token": token})), ("/a?b=c None",) * 3)
+    got = http.client.HTTPConnection(os.environ["ADDRESS"].removeprefix("http://"))
+    got.request("GET", "/a?b=c&ork_preview_token=" + token, headers={"Host": host, "Accept": "text/html", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"})
+    sent = got.getresponse()
+    sent.read()
+    check("preview_auth: a browser gets a cookie", (sent.status, sent.headers["Location"], asked(at, host, {"Cookie": sent.headers["Set-Cookie"].split(";")[0], "Sec-Fetch-Site": "same-origin"})), (302, "http://" + host + "/a?b=c", "/a?b=c None"))
+    with Sandbox.create(template="python", preview_auth=True) as y:
+        check("preview_auth: each its own", (y.preview_auth_token != token, asked(at, host, {"X-Orkestr-Preview-Token": y.preview_auth_token})), (True, 401))
+    p = q.snapshot()
+    with Sandbox.create(snapshot=p.id) as y, Sandbox.create(snapshot=p.id, preview_auth=True) as z:
+        check("preview_auth: of forks", (y.preview_auth, z.preview_auth, z.preview_auth_token != token), (False, True, True))
+    Snapshot.delete(p.id)
+    v1("/v1/sandboxes/" + q.id + "/previews", "PATCH", {"token": False})
+    check("preview_auth: taken back", (asked(at, host, {"X-Orkestr-Preview-Token": token}), Sandbox.get(q.id).preview_auth), (401, False))
 
 # Snapshots and volumes.
 p = s.snapshot("before")
@@ -279,7 +318,6 @@ for x in too_large:
 raises("create: a network that is none", o.APIError, lambda: Sandbox.create(template="python", network="some"), "network")
 raises("create: a name that is none", o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=["a b"]), "allow_domains")
 raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="python", metadata={str(i): "x" for i in range(1000)}), "metadata")
-raises("create: keys of previews", o.APIError, lambda: Sandbox.create(template="python", preview_auth=True), "preview_auth")
 raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
 

@@ -42,7 +42,8 @@ link is needed. Public ones everyone may see by their own host name, where the o
 Development servers that refuse strangers' names are content with --host localhost.`,
 		Example: `  sandpit link access web --host localhost
   sandpit link access web --public-port 8000
-  sandpit link access web --private`,
+  sandpit link access web --private
+  sandpit link access web --token`,
 		Args:              app.Takes(1, 1),
 		ValidArgsFunction: a.CompleteAll,
 	}
@@ -51,7 +52,10 @@ Development servers that refuse strangers' names are content with --host localho
 	private := f.Bool("private", false, "nobody may see a port without a right to it")
 	list := f.IntSlice("public-port", nil, "`PORT` that everyone may see; may be given again, and replaces those before")
 	host := f.String("host", "", "the Host that programs see: own, localhost, or a name")
+	token := f.Bool("token", false, "have a token that opens every port, and print it; one that there is stays")
+	noToken := f.Bool("no-token", false, "take that token back, with what is open by it")
 	c.MarkFlagsMutuallyExclusive("public", "private", "public-port")
+	c.MarkFlagsMutuallyExclusive("token", "no-token")
 	out := output.FormatFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		cl, err := a.Client()
@@ -66,6 +70,9 @@ Development servers that refuse strangers' names are content with --host localho
 			r.Access, r.PublicPorts, changes = new("private"), []int{}, true
 		case f.Changed("public-port"):
 			r.Access, r.PublicPorts, changes = new("private"), *list, true
+		}
+		if *token || *noToken {
+			r.Token, changes = token, true
 		}
 		var p *v1.Previews
 		if changes {
@@ -86,7 +93,11 @@ Development servers that refuse strangers' names are content with --host localho
 		if !p.PublicAllowed && (p.Access == "public" || len(p.PublicPorts) > 0) {
 			text += " (this server shows none: max_previews is private)"
 		}
-		_, err = fmt.Fprintf(a.Stdout, "%s; programs see the host: %s\n", text, p.Host)
+		text += "; programs see the host: " + p.Host + "\n"
+		if *token && p.Token != nil {
+			text += *p.Token + "\n"
+		}
+		_, err = fmt.Fprint(a.Stdout, text)
 		return err
 	}
 	return c
