@@ -70,6 +70,8 @@ type Report struct {
 	Neighbours   *Neighbours `json:"neighbours"`
 	OnDocker     OnDocker    `json:"on_docker"`
 
+	OnKubernetes *OnKubernetes `json:"on_kubernetes"`
+
 	Missing  map[string]string `json:"missing"`  // peers that were not measured, and why
 	Failures []string          `json:"failures"` // the first of each side
 }
@@ -82,7 +84,7 @@ type noun interface {
 
 // nouns are in the order in which they are told.
 func (r *Report) nouns() []noun {
-	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Wires, r.Console, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, r.OnDocker.nouns()...)
+	return append([]noun{r.Burst, r.Throughput, r.Transfer, r.Wires, r.Console, r.Inside, r.Density, r.Records, r.Registered, r.Neighbours}, append(r.OnDocker.nouns(), r.OnKubernetes)...)
 }
 
 // conceal takes the path of the private directory out of what was said: it is gone, and

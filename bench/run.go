@@ -144,6 +144,7 @@ var parts = []part{
 		s.out.OnDocker.Inside, err = whole(s.dockerInside(ctx, e))
 		return err
 	}),
+	{"kubernetes", false, func(ctx context.Context, s *session) error { return s.kubernetes(ctx) }},
 	{"price", false, func(_ context.Context, s *session) error { s.price(); return nil }},
 	// It starts the server again: it comes last.
 	{"registered", false, func(ctx context.Context, s *session) (err error) {
