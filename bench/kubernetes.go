@@ -16,11 +16,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"sandpit.dev/agent/embedded"
+	"sandpit.dev/image"
 	"sandpit.dev/internal/cluster"
-	"sandpit.dev/runtime/kubernetes"
 )
 
 // OnKubernetes is a server whose sandboxes are pods, beside pods of the cluster's own and its API's exec. The cluster is one of a single node, with the
@@ -76,10 +77,10 @@ func (s *session) kubernetes(ctx context.Context) (err error) {
 		return err
 	}
 	sum := sha256.Sum256(program)
-	if err := c.Import(ctx, kubernetes.AgentReference(localImages, hex.EncodeToString(sum[:])), program, "sandpit-agent"); err != nil {
+	if err := c.Import(ctx, localImages+"/agent:"+hex.EncodeToString(sum[:]), program, "sandpit-agent"); err != nil {
 		return err
 	}
-	if err := c.Lend(ctx, kubernetes.ImageReference(localImages, parts.image.Digest), parts.image.Root); err != nil {
+	if err := c.Lend(ctx, imageReference(parts.image), parts.image.Root); err != nil {
 		return err
 	}
 	own, err := os.Executable()
@@ -104,8 +105,12 @@ func (s *session) kubernetes(ctx context.Context) (err error) {
 	return nil
 }
 
-// localImages is what references begin with that nodes have already.
+// localImages is what references begin with that nodes have already, see docs/kubernetes.md.
 const localImages = "localhost/sandpit"
+
+func imageReference(img image.Image) string {
+	return localImages + "/image:" + strings.TrimPrefix(img.Digest, "sha256:")
+}
 
 func lastLine(b []byte) []byte {
 	b = bytes.TrimSpace(b)
@@ -140,7 +145,7 @@ func (s *session) onKubernetes(ctx context.Context, kubeconfig string) (_ *OnKub
 	if err != nil {
 		return nil, err
 	}
-	peer, err := newPodPeer(kubeconfig, kubernetes.ImageReference(localImages, img.Digest))
+	peer, err := newPodPeer(kubeconfig, imageReference(img))
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ var rules = []rule{
 	{"cmd/sandpit-agent", []string{"agent/boot/plain", "agent/server", "agent/sudo", "agent/sudo/program", "runtime/native/boot", "runtime/native/inside"}, "the agent is small and knows nothing of the server"},
 	{"deploy/serverimage", []string{"image/oci"}, "it puts a program into an archive, and knows nothing of what that does"},
 	{"cmd/sandpit", []string{"client", "api/v1", "fault", "daemon", "backup", "internal", "internal/localca", "sandbox", "image/dockerfile/ignore", "audit"}, "the CLI is a client; only serve, doctor and restore reach the daemon, which they need no server for"},
-	{"bench", []string{"client", "api/v1", "fault", "internal", "image", "test/browser", "test/browser/cost"}, "the benchmark measures through the public API, and pages in a browser"},
+	{"bench", []string{"client", "api/v1", "fault", "internal", "image", "agent/embedded", "test/browser", "test/browser/cost"}, "the benchmark measures through the public API, and pages in a browser; the nodes of its cluster get the agent from it, not from a registry"},
 	{"bench/cmd/sandpit-bench", []string{"fault", "bench"}, "it asks the benchmark, and prints"},
 	{"bench/tally", nil, "it counts system calls and knows nothing of whose they are"},
 	{"bench/plot", nil, "it draws numbers and knows nothing of what they are"},
