@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package traffic carries what a sandbox sends to the world from its agent to the server, where the server
-// enters no network namespace: an Engine elsewhere, or one that shows it no processes.
+// enters no network namespace: an Engine elsewhere, or one that shows it no processes, or a pod.
 //
 // # The parts
 //
@@ -10,7 +10,8 @@
 // linux/tproxy. Who makes them has CAP_NET_ADMIN, which the agent has not: a [Step], a program in a container of
 // its own that shares the network namespace and nothing else, and is over before the traffic begins. It gives them to
 // the [Agent] over an abstract unix socket of the namespace. By the kernel's word for who connects there the
-// agent tells the step from programs of the sandbox, which are in its own namespace of processes.
+// agent tells the step from programs of the sandbox, which are in its own namespace of processes. A pod has an interface
+// beside the loopback, over which the agent is reached: there the step's rules let nothing out but what answers the agent's callers.
 //
 // The [Server] is the other end. It dials the agent, over whatever carries its calls, with the key that both
 // know; package handshake says how. That connection is a session: connections of the sandbox and datagrams come

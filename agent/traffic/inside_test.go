@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +44,7 @@ func TestMain(m *testing.M) {
 	case roleAgent:
 		err = serve(os.Getenv(socketPath))
 	case roleStep:
-		err = traffic.Step(os.Args[1])
+		err = traffic.Step(os.Args[1], netip.AddrPort{})
 	case roleCrowd:
 		err = crowd()
 	default:

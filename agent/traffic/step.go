@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -28,9 +29,10 @@ const (
 )
 
 // Step makes the sockets, and gives them to the agent that waits at the abstract socket of that name. It runs in the
-// network namespace of the agent and in another one of processes, with CAP_NET_ADMIN and CAP_NET_BIND_SERVICE.
-func Step(name string) error {
-	files, failed := makeSockets()
+// network namespace of the agent and in another one of processes, with CAP_NET_ADMIN. Where the namespace has an interface beside
+// the loopback, reached is where the agent is reached over it.
+func Step(name string, reached netip.AddrPort) error {
+	files, failed := makeSockets(reached)
 	defer closeAll(files)
 	c, err := connect(name)
 	if err != nil {
@@ -42,29 +44,46 @@ func Step(name string) error {
 		_, err := c.Write(refusalOf(failed).append(nil))
 		return errors.Join(failed, err)
 	}
+	if err := give(c, files); err != nil {
+		return err
+	}
+	// The sockets are the agent's alone before it hears the connection end.
+	closeAll(files)
+	_, err = c.Read(make([]byte, 1))
+	return err
+}
+
+// give sends files.
+func give(c *net.UnixConn, files []*os.File) (err error) {
 	var fds []int
+	defer func() {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+	}()
 	for _, f := range files {
 		err = errors.Join(err, control(f, func(fd int) error {
 			kept, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3)
-			fds = append(fds, kept)
+			if err == nil {
+				fds = append(fds, kept)
+			}
 			return err
 		}))
 	}
 	if err == nil {
 		_, _, err = c.WriteMsgUnix([]byte("{}"), unix.UnixRights(fds...), nil)
 	}
-	if err == nil {
-		err = c.CloseWrite()
-	}
-	if err == nil { // it has them
-		_, err = c.Read(make([]byte, 1))
-	}
 	return err
 }
 
 // makeSockets steers the network namespace, and makes pairs of sockets.
-func makeSockets() (files []*os.File, err error) {
-	if err := tproxy.Steer(Port); err != nil {
+func makeSockets(reached netip.AddrPort) (files []*os.File, err error) {
+	if reached.IsValid() {
+		err = tproxy.SteerBeside(Port, reached)
+	} else {
+		err = tproxy.Steer(Port)
+	}
+	if err != nil {
 		return nil, err
 	}
 	for range pairs {
@@ -167,6 +186,7 @@ func take(c *net.UnixConn) (all []pair, err error) {
 		all = append(all, pair{files[n], files[n+1]})
 	}
 	_, _ = c.Write([]byte{1})
+	_, _ = c.Read(make([]byte, 1)) // until it has none of them any more
 	return all, nil
 }
 

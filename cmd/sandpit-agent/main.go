@@ -4,7 +4,7 @@
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
 // it that it needs, as `sandpit-agent serve FILE|JSON` in any container, and beside such a one as `sandpit-agent relay SOCKET`
-// and, for a moment, as `sandpit-agent step NAME` or `sandpit-agent install DIR`; see package plain. Under the name sudo it is the sandbox's sudo, see
+// and, for a moment, as `sandpit-agent step NAME [IP:PORT]` or `sandpit-agent install DIR`; see package plain. Under the name sudo it is the sandbox's sudo, see
 // package agent/sudo.
 package main
 
@@ -41,8 +41,11 @@ func main() {
 	if isSudo() {
 		os.Exit(program.Main(os.Args[1:]))
 	}
-	if len(os.Args) == 3 {
-		told(os.Args[1], os.Args[2])
+	switch {
+	case len(os.Args) == 3:
+		told(os.Args[1], os.Args[2], "")
+	case len(os.Args) == 4 && os.Args[1] == "step":
+		told(os.Args[1], os.Args[2], os.Args[3])
 	}
 	if err := serve(); errors.Is(err, boot.ErrAbandoned) {
 		os.Exit(0)
@@ -51,7 +54,7 @@ func main() {
 }
 
 // told does what a command line says.
-func told(word, arg string) {
+func told(word, arg, more string) {
 	var err error
 	switch word {
 	case "serve":
@@ -61,7 +64,7 @@ func told(word, arg string) {
 	case "install":
 		err = plain.Install(arg)
 	case "step":
-		err = plain.Step(arg)
+		err = plain.Step(arg, more)
 	default:
 		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\" and \"install\"", word)
 	}

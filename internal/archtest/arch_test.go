@@ -86,7 +86,7 @@ var rules = []rule{
 	{"runtime/native/boot", nil, "it is linked into the agent"},
 	{"runtime/docker", []string{"fault", "sandbox", "runtime", "agent", "agent/handshake", "agent/mux", "agent/traffic", "image/oci", "linux", "linux/mount", "linux/steer"}, "a driver knows neither engine nor store nor api; an Engine takes images as the archives that image/oci writes, and the server does in a container's mounts what an Engine does not"},
 	{"runtime/docker/disk", []string{"fault", "sandbox", "internal/printable"}, "it compares and checks archives of disks, and knows no Engine"},
-	{"runtime/kubernetes", []string{"fault", "sandbox", "runtime", "agent", "agent/handshake", "agent/mux"}, "a driver knows neither engine nor store nor api"},
+	{"runtime/kubernetes", []string{"fault", "sandbox", "runtime", "agent", "agent/handshake", "agent/mux", "agent/traffic"}, "a driver knows neither engine nor store nor api"},
 	{"runtime/kubernetes/kubeapi", []string{"fault"}, "it speaks to an API server, and knows no sandbox and no driver"},
 	{"runtime/docker/engineapi", []string{"fault"}, "it speaks to an Engine, and knows no sandbox and no driver"},
 	{"runtime/memory", []string{"fault", "sandbox", "runtime", "agent", "agent/server", "linux/merged", "internal"}, "the fake is a driver like another"},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -24,14 +25,34 @@ func Steer(port uint16) error {
 	if err := Confined(); err != nil {
 		return err
 	}
+	return steerAll(port, netip.AddrPort{})
+}
+
+// SteerBeside is Steer where the namespace has other interfaces, too. Over these nothing is sent but what answers connections that
+// came to own, an address of IPv4 which is the namespace's, with a port of TCP. What is sent to that address comes back in.
+func SteerBeside(port uint16, own netip.AddrPort) error {
+	if !own.Addr().Is4() || own.Port() == 0 {
+		return fault.New(fault.Unsupported, "the sandbox is reached at %s, which is no address of IPv4 with a port", own)
+	}
+	return steerAll(port, own)
+}
+
+func steerAll(port uint16, own netip.AddrPort) error {
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-		err := steer(family, port)
+		err := steer(family, port, own)
 		// A kernel without IPv6 has no such tables, and nothing to bring.
 		if err != nil && (family == unix.AF_INET || six()) {
 			return lacks(err, "the rules that bring the traffic cannot be set")
 		}
 	}
-	if err := route.EverythingOfBoth(); err != nil {
+	var err error
+	if own.IsValid() {
+		err = route.Beside(own.Addr())
+	}
+	if err == nil {
+		err = route.EverythingOfBoth()
+	}
+	if err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the sandbox's network cannot be made (%s)", err)
 	}
 	return nil
@@ -39,10 +60,10 @@ func Steer(port uint16) error {
 
 func lacks(err error, what string) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fault.Wrap(fault.Unsupported, err, "%s: the step has no right to it (%s)", what, err).WithRemedy("let containers of the Engine have CAP_NET_ADMIN")
+		return fault.Wrap(fault.Unsupported, err, "%s: the step has no right to it (%s)", what, err).WithRemedy("let the step's container have CAP_NET_ADMIN")
 	}
 	return fault.Wrap(fault.Unsupported, err, "%s (%s)", what, err).
-		WithRemedy("the kernel of the Engine's host needs nf_tables with TPROXY: CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NF_TABLES_IPV6 and CONFIG_NFT_TPROXY")
+		WithRemedy("the kernel that the sandbox runs on needs nf_tables with TPROXY: CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NF_TABLES_IPV6 and CONFIG_NFT_TPROXY")
 }
 
 // Confined fails with the code Conflict if an interface is up that is not the loopback.

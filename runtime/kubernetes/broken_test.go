@@ -65,8 +65,18 @@ func whatTheClusterRefuses(t *testing.T, c *cluster.Cluster, image runtime.Image
 		clustertest.Kubectl(t, c, "label", "--overwrite", "namespace", o.Space, "pod-security.kubernetes.io/enforce=baseline")
 		o.Dir, o.Namespace = t.TempDir(), newNamespace()
 		s := serve(t, c, image, o)
-		if run(t, s.create(s.spec()), "", "echo admitted") != "admitted" {
+		i := s.create(s.spec())
+		if run(t, i, "", "echo admitted") != "admitted" {
 			t.Error("baseline does not admit it")
+		}
+		if _, err := i.(runtime.Networker).Steer(t.Context()); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), `violates PodSecurity "baseline`) {
+			t.Errorf("Steer: %v", err)
+		}
+		if caps, err := s.Probe(t.Context()); err != nil || caps[runtime.KillTree] != nil || !fault.Is(caps[runtime.Network], fault.Unsupported) || !strings.Contains(caps[runtime.Network].Error(), "NET_ADMIN") {
+			t.Errorf("Probe: %v, %v", caps[runtime.Network], err)
+		}
+		if run(t, i, "", "echo still there") != "still there" {
+			t.Error("it does not answer any more")
 		}
 	})
 	t.Run("NoNamespace", func(t *testing.T) {
@@ -91,9 +101,20 @@ func whatTheClusterRefuses(t *testing.T, c *cluster.Cluster, image runtime.Image
 		if caps, err = s.Probe(t.Context()); err != nil || caps[runtime.KillTree] != nil {
 			t.Errorf("with all rights: %v, %v", caps[runtime.KillTree], err)
 		}
+		if why := caps[runtime.Network]; !fault.Is(why, fault.Unsupported) || !strings.Contains(why.Error(), "patch pods/ephemeralcontainers") {
+			t.Errorf("it may not change pods, and says %v", why)
+		}
 		if run(t, s.create(s.spec()), "", "echo enough") != "enough" {
 			t.Error("these rights are not enough")
 		}
+		clustertest.Kubectl(t, c, "-n", o.Space, "create", "role", "network", "--resource=pods/ephemeralcontainers", "--verb=patch")
+		clustertest.Kubectl(t, c, "-n", o.Space, "create", "rolebinding", "network", "--role=network", "--serviceaccount="+o.Space+":server")
+		if caps, err = s.Probe(t.Context()); err != nil || caps[runtime.Network] != nil {
+			t.Errorf("with that, too: %v, %v", caps[runtime.Network], err)
+		}
+		i := s.create(s.spec())
+		steered(t, i)
+		brought(t, i)
 		clustertest.Kubectl(t, c, "-n", o.Space, "delete", "rolebinding", "right-a")
 		if _, err := s.Create(t.Context(), s.spec()); !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "pods is forbidden") || !strings.Contains(fault.As(err).Remedy, "role") {
 			t.Errorf("without the right to make pods: %v", err)
@@ -207,6 +228,13 @@ func requests(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	expect("Create", "POST persistentvolumeclaims", "POST pods", "GET pods/sandbox-ID/log")
 	run(t, i, "", "true")
 	expect("a command")
+	traffic := steered(t, i)
+	expect("Steer", "GET pods/sandbox-ID", "PATCH pods/sandbox-ID/ephemeralcontainers")
+	if err := traffic.Close(); err != nil {
+		t.Error(err)
+	}
+	steered(t, i)
+	expect("Steer again")
 	if err := i.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}

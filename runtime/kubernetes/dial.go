@@ -22,7 +22,7 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	calls := i.calls
 	i.mu.Unlock()
 	if calls == nil {
-		return nil, fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
+		return nil, i.keyLost()
 	}
 	nc, err := calls.DialContext(ctx)
 	if err == nil || ctx.Err() != nil {
@@ -34,6 +34,10 @@ func (i *Instance) Dial(ctx context.Context) (net.Conn, error) {
 	default:
 		return nil, err
 	}
+}
+
+func (i *Instance) keyLost() error {
+	return fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
 }
 
 // reach connects to the agent's port.

@@ -76,11 +76,11 @@ func (i *Instance) hopeless(p *corev1.Pod) error {
 		if w == nil {
 			continue
 		}
-		switch w.Reason {
-		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError":
+		switch {
+		case noImage(w.Reason):
 			return fault.New(fault.Unavailable, "the nodes of the cluster have no image for sandbox %s, and cannot pull it: %s", i.id, said(w.Reason, w.Message)).
 				WithRemedy("set kubernetes.registry to one that the nodes can pull from, or import the image on the nodes: docs/kubernetes.md")
-		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff":
+		case noStart(w.Reason):
 			return fault.New(fault.Unavailable, "the container of sandbox %s does not start: %s", i.id, said(w.Reason, w.Message)).
 				WithRemedy("see kubectl -n %s describe pod %s", i.d.space, objectName(i.id))
 		}
@@ -92,6 +92,16 @@ func (i *Instance) hopeless(p *corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// noImage reports whether a container waits because its node has no image for it.
+func noImage(reason string) bool {
+	return slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}, reason)
+}
+
+// noStart reports whether a container waits because its node cannot start it.
+func noStart(reason string) bool {
+	return slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}, reason)
 }
 
 // unschedulable reports whether a condition is that no node takes a pod.

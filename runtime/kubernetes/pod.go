@@ -78,6 +78,11 @@ func capabilities() []corev1.Capability {
 	return []corev1.Capability{"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETUID"}
 }
 
+// sysctls have commands of the user open no sockets of pings, and no ports that the network's may be: nodes often allow both. All levels of PodSecurity admit them.
+func sysctls() []corev1.Sysctl {
+	return []corev1.Sysctl{{Name: "net.ipv4.ping_group_range", Value: "1 0"}, {Name: "net.ipv4.ip_unprivileged_port_start", Value: "1024"}}
+}
+
 // ephemeralMB is the least that a pod may write beside its claim.
 const ephemeralMB = 1024
 
@@ -123,7 +128,7 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: &no, EnableServiceLinks: &no, TerminationGracePeriodSeconds: &grace,
 			// There is no way out to a server of names.
 			DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}},
-			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, Sysctls: sysctls()},
 			Containers: []corev1.Container{{
 				Name: container, Image: images.image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: []string{insideProgram}, Args: []string{"serve", string(config)}, Env: agentEnv(), WorkingDir: "/", Resources: d.resources(spec.Limits),

@@ -37,11 +37,7 @@ func (d *Driver) lacking(ctx context.Context) (missing []string, err error) {
 			return nil, err
 		}
 		if !may {
-			what := r.Resource
-			if r.Subresource != "" {
-				what += "/" + r.Subresource
-			}
-			missing = append(missing, r.Verb+" "+what)
+			missing = append(missing, r.String())
 		}
 	}
 	return missing, nil
@@ -66,6 +62,10 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		}
 		return out, nil
 	}
+	network := d.networks(ctx)
+	if network != nil && !fault.Is(network, fault.Unsupported) {
+		return nil, network
+	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{
 		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "it is not proven that the cluster's network keeps to its policies, and pods share their node's kernel"),
@@ -86,6 +86,6 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.CheapSnapshots: no(other, "the kubernetes runtime keeps no snapshots"),
 		runtime.Volumes:        no(other, "the kubernetes runtime mounts no volumes"),
 		runtime.VolumeParts:    no(other, "the kubernetes runtime mounts no volumes"),
-		runtime.Network:        no(other, "the kubernetes runtime lets nothing out of a pod"),
+		runtime.Network:        network,
 	}, nil
 }

@@ -133,7 +133,9 @@ func (c *Config) serve(ctx context.Context, s *server.Server, listeners []net.Li
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	door := serve.New(c.Key)
-	door.Traffic = traffic.NewAgent().Carry
+	carrier := traffic.NewAgent()
+	carrier.Reached = c.Address != ""
+	door.Traffic = carrier.Carry
 	ended := make(chan error)
 	ways := 1
 	go func() { ended <- s.Serve(ctx, door) }()

@@ -50,6 +50,11 @@ func (k Kind[T]) Create(ctx context.Context, c *Client, namespace string, o *T) 
 	return made, c.do(ctx, http.MethodPost, k.path(namespace), nil, "application/json", o, made)
 }
 
+// Try reports why an object would not be made, as far as the API server knows. Nothing is made.
+func (k Kind[T]) Try(ctx context.Context, c *Client, namespace string, o *T) error {
+	return c.do(ctx, http.MethodPost, k.path(namespace), url.Values{"dryRun": {"All"}}, "application/json", o, nil)
+}
+
 // Get returns an object.
 func (k Kind[T]) Get(ctx context.Context, c *Client, namespace, name string) (*T, error) {
 	got := new(T)
@@ -109,6 +114,14 @@ func (c *Client) Version(ctx context.Context) (version.Info, error) {
 
 // Right is a verb on a kind of object in a namespace.
 type Right struct{ Verb, Group, Resource, Subresource string }
+
+// String returns it as in "patch pods/resize".
+func (r Right) String() string {
+	if r.Subresource != "" {
+		return r.Verb + " " + r.Resource + "/" + r.Subresource
+	}
+	return r.Verb + " " + r.Resource
+}
 
 // May reports whether the account that the client is may do something, and the API server's reason if it may not.
 func (c *Client) May(ctx context.Context, namespace string, r Right) (bool, string, error) {
