@@ -135,8 +135,9 @@ func (l *Log) load(ctx context.Context) (newest int64, err error) {
 	l.mu.Unlock()
 	for more := true; more; {
 		var rows []*store.Change
+		var oldest int64
 		err := l.store.View(ctx, func(tx store.Tx) (err error) {
-			if _, newest, err = tx.Changes().Bounds(); err != nil || !needed {
+			if oldest, newest, err = tx.Changes().Bounds(); err != nil || !needed {
 				return err
 			}
 			if after == 0 {
@@ -151,8 +152,11 @@ func (l *Log) load(ctx context.Context) (newest int64, err error) {
 		if more = len(rows) == page; len(rows) == 0 {
 			continue
 		}
-		after = rows[len(rows)-1].Seq
 		l.mu.Lock()
+		if oldest > after+1 { // some were deleted before they were read: who is behind looks in the store, and sees it
+			l.ring = nil
+		}
+		after = rows[len(rows)-1].Seq
 		for _, c := range rows {
 			l.ring = append(l.ring, Of(c))
 		}
