@@ -71,10 +71,3 @@ func lastFrame(ctx context.Context, err error) (string, any) {
 	b := bodyOf(p, err)
 	return kindError, errorFrame{Kind: kindError, Code: b.Code, Message: b.Detail, Signal: b.Signal}
 }
-
-// unsupported returns the error about a field that asks for what is not here.
-func unsupported(field, why string) *fault.Error {
-	e := fault.As(fault.InvalidField(field, "%s", why))
-	e.Code = fault.Unsupported
-	return e
-}
