@@ -161,37 +161,43 @@ func TestAllAgreeOnHowAProcessEnded(t *testing.T) {
 	}
 }
 
-// Connections to an agent break before the engine hears that its sandbox went down: whoever asks meanwhile is
-// told how the process ended, and not that a connection broke.
+// Connections to an agent break, and it gives up what waits in it, before the engine hears that its sandbox went down:
+// whoever asks meanwhile is told how the process ended, and not that a connection broke.
 func TestABrokenConnectionWaitsForWhetherTheSandboxWentDown(t *testing.T) {
-	t.Parallel()
-	h := open(t, t.TempDir())
-	s := h.create(engine.CreateRequest{Key: "box"})
-	rec, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Shell: "while :; do read x < /dev/zero; done"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.recorded()
-	broken := errors.New("the connection was reset")
-	var dials atomic.Int32
-	h.faulty.set(func(_ context.Context, call string) error {
-		if call != "dial" {
-			return nil
-		}
-		switch dials.Add(1) {
-		case 1:
-		case 2:
-			if err := h.host.Kill(s.ID, runtime.Exit{Cause: sandbox.CauseOOM, Detail: "a test took its memory"}); err != nil {
-				t.Error(err)
+	for name, broken := range map[string]error{
+		"broken":   errors.New("the connection was reset"),
+		"given up": fault.New(fault.Canceled, "the request was canceled"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, t.TempDir())
+			s := h.create(engine.CreateRequest{Key: "box"})
+			rec, err := h.engine.StartProcess(t.Context(), alice, "box", engine.StartRequest{Shell: "while :; do read x < /dev/zero; done"})
+			if err != nil {
+				t.Fatal(err)
 			}
-		default: // those of whoever else follows it
-			return nil
-		}
-		return broken
-	}, nil)
-	got, err := h.engine.Process(t.Context(), alice, "box", rec.ID)
-	if err != nil || got.ID != rec.ID {
-		t.Errorf("of a process whose sandbox goes down: %+v, %v", got, err)
+			h.recorded()
+			var dials atomic.Int32
+			h.faulty.set(func(_ context.Context, call string) error {
+				if call != "dial" {
+					return nil
+				}
+				switch dials.Add(1) {
+				case 1:
+				case 2:
+					if err := h.host.Kill(s.ID, runtime.Exit{Cause: sandbox.CauseOOM, Detail: "a test took its memory"}); err != nil {
+						t.Error(err)
+					}
+				default: // those of whoever else follows it
+					return nil
+				}
+				return broken
+			}, nil)
+			got, err := h.engine.Process(t.Context(), alice, "box", rec.ID)
+			if err != nil || got.ID != rec.ID {
+				t.Errorf("of a process whose sandbox goes down: %+v, %v", got, err)
+			}
+		})
 	}
 }
 

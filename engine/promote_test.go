@@ -371,7 +371,7 @@ func TestNobodyWhoHoldsTheKeySeesAGap(t *testing.T) {
 					}
 					return
 				}
-				res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: fmt.Sprintf("echo %d > at-%d", i, n)}, nil)
+				res, err := h.engine.Exec(ctx, alice, "box", engine.ExecRequest{Shell: fmt.Sprintf("echo %d > new-%d; mv new-%d at-%d", i, n, n, n)}, nil) // for it may stand still halfway
 				switch {
 				case ctx.Err() != nil:
 					return

@@ -168,6 +168,10 @@ func (u *Use) wentDown(ctx context.Context) bool {
 func (u *Use) Fail(ctx context.Context, err error) error {
 	switch fault.Of(err) {
 	case fault.State, fault.Unavailable, fault.Internal:
+	case fault.Canceled: // by an agent that ends, unless the caller did it
+		if ctx.Err() != nil {
+			return err
+		}
 	default:
 		return err
 	}
@@ -181,10 +185,10 @@ func (u *Use) Fail(ctx context.Context, err error) error {
 		WithRemedy("start it, then ask again")
 }
 
-// lostAgent reports whether the agent of a call that failed with err is gone. Connections to it break before
-// the watcher hears that its sandbox is down.
+// lostAgent reports whether the agent of a call that failed with err is gone. Connections to it break, and it
+// gives up what waits in it, before the watcher hears that its sandbox is down.
 func (u *Use) lostAgent(ctx context.Context, err error) bool {
-	if !fault.Is(err, fault.Unavailable) || errors.Is(err, agent.ErrSilent) {
+	if code := fault.Of(err); code != fault.Unavailable && code != fault.Canceled || errors.Is(err, agent.ErrSilent) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, recently)
