@@ -78,11 +78,11 @@ func (a *API) deleteSession(ctx context.Context, c *httpapi.Call, in *bySession)
 
 // commands are those of a session, oldest first: as many as are kept, to the engine's bound.
 func (a *API) commands(ctx context.Context, c *httpapi.Call, ref, session string) ([]wire.Command, error) {
-	page, err := a.Processes.ListProcesses(ctx, c.Caller, ref, process.Query{Labels: map[string]string{sessionLabel: session}, Limit: process.MaxPage})
+	waiting, err := a.Shells.ShellQueued(ctx, c.Caller, ref, session) // first: one that begins meanwhile is in both
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := a.Shells.ShellQueued(ctx, c.Caller, ref, session)
+	page, err := a.Processes.ListProcesses(ctx, c.Caller, ref, process.Query{Labels: map[string]string{sessionLabel: session}, Limit: process.MaxPage})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,9 @@ func (a *API) commands(ctx context.Context, c *httpapi.Call, ref, session string
 		out = append(out, commandOf(&page.Items[i]))
 	}
 	for _, w := range waiting {
-		out = append(out, wire.Command{ID: w.ID, Command: w.Command})
+		if !slices.ContainsFunc(page.Items, func(p sandbox.Process) bool { return p.ID == w.ID }) {
+			out = append(out, wire.Command{ID: w.ID, Command: w.Command})
+		}
 	}
 	return out, nil
 }
