@@ -35,19 +35,19 @@ type codeContext struct {
 	in      *contexts
 	turns   turns // of the cell, or the start, that is at it
 	waiting atomic.Int32
-	alone   bool // it lives for one cell, and is in no list and no store
+	alone   bool          // it lives for one cell, and is in no list and no store
+	gone    chan struct{} // closed when it was deleted, or never came to be
 
 	mu       sync.Mutex
 	rec      sandbox.Context
 	saved    bool // it is in the store
-	gone     bool // it was deleted, or never came to be
 	kernel   *codeKernel
 	starting bool    // a kernel is on its way
 	recent   []*cell // the last commands of a shell, the newest last
 }
 
 func (all *contexts) newContext(rec sandbox.Context) *codeContext {
-	return &codeContext{in: all, rec: rec}
+	return &codeContext{in: all, gone: make(chan struct{}), rec: rec}
 }
 
 // savedState is what a record's State holds.
@@ -204,15 +204,24 @@ func (cc *codeContext) drop() {
 	defer all.mu.Unlock()
 	cc.mu.Lock()
 	defer cc.mu.Unlock()
-	if cc.gone {
+	if cc.isGone() {
 		return
 	}
-	cc.gone = true
+	close(cc.gone)
 	if cc.alone {
 		all.alone--
 		return
 	}
 	all.all = slices.DeleteFunc(all.all, func(x *codeContext) bool { return x == cc })
+}
+
+func (cc *codeContext) isGone() bool {
+	select {
+	case <-cc.gone:
+		return true
+	default:
+		return false
+	}
 }
 
 // record returns the record as it is now.
@@ -222,7 +231,7 @@ func (cc *codeContext) record() sandbox.Context {
 	return cc.rec
 }
 
-// acquire waits for the lock. It is false if the context is gone then. Release it.
+// acquire waits for the lock. It is false if the context is gone by then. Release it.
 func (cc *codeContext) acquire(ctx context.Context) (bool, error) {
 	place, err := cc.ask()
 	if err != nil {
@@ -246,18 +255,18 @@ func (cc *codeContext) await(ctx context.Context, place chan struct{}) (bool, er
 	defer cc.waiting.Add(-1)
 	here, leave := cc.in.s.engine.Bind(ctx)
 	defer leave()
-	if err := cc.turns.wait(here, place); err != nil {
+	ok, err := cc.turns.wait(here, cc.gone, place)
+	if err != nil {
 		if ctx.Err() == nil {
 			err = context.Cause(here)
 		}
 		return false, err
 	}
-	cc.mu.Lock()
-	defer cc.mu.Unlock()
-	if cc.gone {
+	if ok && cc.isGone() {
 		cc.release()
+		ok = false
 	}
-	return !cc.gone, nil
+	return ok, nil
 }
 
 // acquireAtAll waits for the lock, however long that takes.
@@ -314,7 +323,7 @@ func (cc *codeContext) change(fn func(*sandbox.Context)) {
 // context that was deleted stays so.
 func (cc *codeContext) put(tx store.Tx) error {
 	cc.mu.Lock()
-	rec, saved, gone := cc.rec, cc.saved, cc.gone
+	rec, saved, gone := cc.rec, cc.saved, cc.isGone()
 	cc.mu.Unlock()
 	switch {
 	case cc.alone || gone:
@@ -342,7 +351,7 @@ func (cc *codeContext) setSaved() {
 // save writes a context that is in the store already.
 func (cc *codeContext) save(ctx context.Context) {
 	cc.mu.Lock()
-	saved := cc.saved && !cc.gone
+	saved := cc.saved && !cc.isGone()
 	cc.mu.Unlock()
 	if !saved {
 		return

@@ -254,7 +254,8 @@ func (s *Service) InterruptContext(ctx context.Context, c access.Caller, ref, id
 }
 
 // DeleteContext ends a context and all that its kernel has started, the cell that runs
-// included. Cells that wait for it get fault.NotFound.
+// included. Cells that wait for it get fault.NotFound, and queued commands are on record as
+// ones that never began.
 func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id string) error {
 	c = c.Inside()
 	v, err := s.engine.Visit(ctx, c, access.SandboxesWrite, ref)
@@ -269,9 +270,11 @@ func (s *Service) DeleteContext(ctx context.Context, c access.Caller, ref, id st
 	v.Ending(ctx, id)
 	cc.drop()
 	err = s.remove(ctx, cc) // one that was not written yet will not be
-	k := cc.currentKernel()
-	if err != nil || k == nil || !k.process.Up() {
+	if k := cc.currentKernel(); err == nil && k != nil && k.process.Up() {
+		err = k.process.Kill(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	return k.process.Kill(ctx)
+	return cc.awaitQueued(ctx)
 }

@@ -81,7 +81,7 @@ func orText(s, def string) string {
 // is in a verb.
 func (cc *codeContext) killOrphan() {
 	cc.mu.Lock()
-	k, gone := cc.kernel, cc.gone
+	k, gone := cc.kernel, cc.isGone()
 	cc.mu.Unlock()
 	if !gone || k == nil {
 		return

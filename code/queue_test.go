@@ -108,6 +108,9 @@ func TestACommandWhoseTurnDoesNotComeIsToldSo(t *testing.T) {
 	if err := h.code.DeleteShell(t.Context(), alice, "box", "main"); err != nil {
 		t.Fatal(err)
 	}
+	if p, err := h.engine.Process(t.Context(), alice, "box", waiting); err != nil || p.Result == nil || p.Result.ExitCode != 127 {
+		t.Errorf("as soon as its shell was deleted: %+v, %v", p.Result, err)
+	}
 	never("its shell was deleted", waiting)
 	h.queue("other", untilGo)
 	waiting = h.queue("other", "touch ran")

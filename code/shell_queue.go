@@ -6,6 +6,7 @@ package code
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"sandpit.dev/access"
 	"sandpit.dev/engine"
@@ -155,6 +156,22 @@ func (s *Service) ShellQueued(ctx context.Context, c access.Caller, ref, name st
 	return all, nil
 }
 
+// awaitQueued waits until none of the commands of a context that is gone waits for its turn: what did not begin is on record.
+func (cc *codeContext) awaitQueued(ctx context.Context) error {
+	cc.mu.Lock()
+	all := slices.Clone(cc.recent)
+	cc.mu.Unlock()
+	for _, x := range all {
+		if !x.queued {
+			continue
+		}
+		if err := x.awaitTurn(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // isRunning reports whether the command has begun.
 func (x *cell) isRunning() bool {
 	select {
@@ -175,7 +192,12 @@ func (s *Service) AwaitCommand(ctx context.Context, c access.Caller, ref, name, 
 	if x == nil {
 		return nil
 	}
-	bound, leave := s.engine.Bind(ctx)
+	return x.awaitTurn(ctx)
+}
+
+// awaitTurn waits until the command has begun, or will not any more.
+func (x *cell) awaitTurn(ctx context.Context) error {
+	bound, leave := x.s.engine.Bind(ctx)
 	defer leave()
 	select {
 	case <-x.running:

@@ -30,16 +30,17 @@ func (t *turns) ask() chan struct{} {
 	return place
 }
 
-// wait waits for the turn of a place, and gives the place up where ctx ends before.
-func (t *turns) wait(ctx context.Context, place chan struct{}) error {
+// wait waits for the turn of a place, and reports whether it came. It gives the place up where ctx ends before, or gone is closed.
+func (t *turns) wait(ctx context.Context, gone <-chan struct{}, place chan struct{}) (bool, error) {
 	select {
 	case <-place:
-		return nil
+		return true, nil
 	default:
 	}
 	select {
 	case <-place:
-		return nil
+		return true, nil
+	case <-gone:
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
@@ -50,7 +51,7 @@ func (t *turns) wait(ctx context.Context, place chan struct{}) error {
 	} else {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
-	return ctx.Err()
+	return false, ctx.Err()
 }
 
 // release ends a turn.
