@@ -85,8 +85,8 @@ func (u *Use) Begin(ctx context.Context, ev *sandbox.Event, more func(store.Tx) 
 }
 
 // Record commits the outcome of a command: its event, the sandbox's counters, and what more
-// writes. It is done, whatever becomes of ctx. Where the sandbox was deleted, and the event
-// completed with it, there is nothing to do.
+// writes. It is done, whatever becomes of ctx. Where the sandbox is deleted, and the event was
+// completed with that, there is nothing to do.
 func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration, more func(store.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitBound)
 	defer cancel()
@@ -99,7 +99,7 @@ func (u *Use) Record(ctx context.Context, ev *sandbox.Event, took time.Duration,
 		}
 		return more(tx)
 	})
-	if fault.Is(err, fault.Conflict) && u.b.record.Load() == nil {
+	if s := u.b.record.Load(); fault.Is(err, fault.Conflict) && (s == nil || s.State == sandbox.Deleting) {
 		return nil
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/access"
 	"sandpit.dev/engine"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -74,6 +75,61 @@ func TestAnAnswerBeforeItsRecord(t *testing.T) {
 			t.Errorf("event: %+v", ev)
 		}
 	}
+}
+
+// A delete completes the rows of what it cuts off, and is not done then.
+func TestAnOutcomeOfWhatADeleteCutsOff(t *testing.T) {
+	t.Parallel()
+	h := open(t, t.TempDir())
+	h.end()
+	var record func()
+	h.serve(func(o *engine.Options) {
+		o.Checkpoint = func(name string) {
+			if name == "delete.done" {
+				record()
+			}
+		}
+	})
+	begin := func() (*sandbox.Sandbox, *engine.Use, *sandbox.Event) {
+		s := h.create(engine.CreateRequest{Key: "box"})
+		u, err := h.engine.Use(t.Context(), alice, access.SandboxesWrite, "box", "code")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev, err := u.NewEvent(sandbox.EventExec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev.ProcessID = sandbox.NewProcessID()
+		if err := u.Begin(t.Context(), ev, nil); err != nil {
+			t.Fatal(err)
+		}
+		return s, u, ev
+	}
+	s, u, ev := begin()
+	nothing := func(store.Tx) error { return nil }
+	record = func() {
+		if got := h.get(s.ID); got == nil || got.State != sandbox.Deleting {
+			t.Errorf("while it is deleted: %+v", got)
+		}
+		if err := u.Record(t.Context(), ev, time.Second, nothing); err != nil {
+			t.Errorf("while it is deleted: %v", err)
+		}
+	}
+	if err := h.engine.Delete(t.Context(), alice, "box"); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Record(t.Context(), ev, time.Second, nothing); err != nil {
+		t.Errorf("once it is deleted: %v", err)
+	}
+	u.End()
+
+	_, u, ev = begin()
+	defer u.End()
+	if err := u.Record(t.Context(), ev, time.Second, nothing); err != nil {
+		t.Error(err)
+	}
+	wantCode(t, u.Record(t.Context(), ev, time.Second, nothing), fault.Conflict)
 }
 
 // refusing is a store that takes nothing while it is full.
