@@ -4,7 +4,8 @@
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
 // it that it needs, as `sandpit-agent serve FILE|JSON` in any container, and beside such a one as `sandpit-agent relay SOCKET`
-// and, for a moment, as `sandpit-agent step NAME [IP:PORT]` or `sandpit-agent install DIR`; see package plain. Under the name sudo it is the sandbox's sudo, see
+// and, for a moment, as `sandpit-agent step NAME [IP:PORT]` or `sandpit-agent install DIR`; see package plain. As
+// `sandpit-agent reach first|last [IP:PORT]` it tries what a cluster's network lets through. Under the name sudo it is the sandbox's sudo, see
 // package agent/sudo.
 package main
 
@@ -44,7 +45,7 @@ func main() {
 	switch {
 	case len(os.Args) == 3:
 		told(os.Args[1], os.Args[2], "")
-	case len(os.Args) == 4 && os.Args[1] == "step":
+	case len(os.Args) == 4 && (os.Args[1] == "step" || os.Args[1] == "reach"):
 		told(os.Args[1], os.Args[2], os.Args[3])
 	}
 	if err := serve(); errors.Is(err, boot.ErrAbandoned) {
@@ -52,6 +53,9 @@ func main() {
 	}
 	os.Exit(1)
 }
+
+// exitKept is what reach ends with where the server was not reached.
+const exitKept = 3
 
 // told does what a command line says.
 func told(word, arg, more string) {
@@ -65,8 +69,14 @@ func told(word, arg, more string) {
 		err = plain.Install(arg)
 	case "step":
 		err = plain.Step(arg, more)
+	case "reach":
+		err = plain.Reach(arg, more)
 	default:
-		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\" and \"install\"", word)
+		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\", \"install\" and \"reach\"", word)
+	}
+	if errors.Is(err, plain.ErrKept) {
+		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
+		os.Exit(exitKept)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)

@@ -16,7 +16,8 @@
 // On the claim are the directories for work, homes and artifacts, and the agent's logs. What else a sandbox writes goes with its
 // pod, as it stops.
 //
-// Pods have a network of the cluster's, and a policy that lets nothing out of it, and nothing in but to the agent's port. Where a sandbox
+// Pods have a network of the cluster's, and a policy that lets nothing out of it, and nothing in but to the agent's port. That the
+// cluster's network keeps to it two pods of the driver's prove. Where a sandbox
 // has a network, its agent brings what it sends, see package agent/traffic: a container that its pod gets for that, and which is over
 // before the traffic begins, makes the sockets, and has CAP_NET_ADMIN alone.
 package kubernetes

@@ -35,6 +35,10 @@ type Options struct {
 	Direct       bool    // agents are reached on their pods' addresses, and not by forwarding a port
 	Users        bool    // pods have user namespaces
 
+	// ProveEvery is how often a pod proves that the cluster's network keeps to policies, beginning with Open: without a proof no sandbox gets a
+	// network. 0: never, and networks do not wait for it.
+	ProveEvery time.Duration
+
 	Agent     []byte
 	Publisher runtime.Publisher // puts images where Images says; nil: they are there
 	Patient   bool              // Open works without an API server that answers; what needs one is refused until it does
@@ -52,6 +56,7 @@ type Driver struct {
 	instances *os.Root // a directory for each sandbox
 
 	claimPatience time.Duration // how long a claim gets to be bound
+	tried         chan struct{} // closed when it was tried once whether the network keeps to policies
 
 	running context.Context // until Close
 	stop    context.CancelFunc
@@ -61,6 +66,8 @@ type Driver struct {
 	known     map[sandbox.ID]*Instance
 	publishes map[string]*publishing // by reference; those that failed are tried again
 	minor     int                    // of the API server's version; 0: not known yet
+	proof     error                  // why it is not proven that the network keeps to policies
+	provenAt  time.Time              // when it was last
 	denies    error                  // why there is no policy that keeps pods from the network; errUntried: it was not tried yet
 }
 
@@ -82,6 +89,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		o: o, api: api, namespace: o.Namespace, space: cmp.Or(o.Space, api.Namespace(), "default"),
 		agent: AgentReference(o.Images, hex.EncodeToString(sum[:])), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		known: make(map[sandbox.ID]*Instance), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
+		tried: make(chan struct{}), proof: errUntried,
 	}
 	d.running, d.stop = context.WithCancel(context.Background())
 	defer func() {
@@ -104,6 +112,9 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		d.log.Warn("the kubernetes runtime has no API server yet; it is looked for until one answers", "server", api.Host(), "error", away)
 	}
 	d.workers.Go(func() { d.follow(version) })
+	if o.ProveEvery > 0 {
+		d.workers.Go(d.proveAgain)
+	}
 	return d, nil
 }
 

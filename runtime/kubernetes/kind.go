@@ -144,7 +144,7 @@ func (k *Kind) options(o runtime.OpenOptions) Options {
 	out := Options{
 		Dir: o.Dir, Namespace: namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
 		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces,
-		Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
+		ProveEvery: proveEvery, Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
 	}
 	if k.Registry != "" {
 		out.Publisher = o.Publisher
@@ -166,7 +166,9 @@ func (k *Kind) Inspect(ctx context.Context, p runtime.Place, undue func(sandbox.
 	if _, err := os.Lstat(p.Dir); os.IsNotExist(err) {
 		return nil, nil
 	}
-	d, err := Open(ctx, k.options(runtime.OpenOptions{Place: p}))
+	options := k.options(runtime.OpenOptions{Place: p})
+	options.ProveEvery = 0
+	d, err := Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}

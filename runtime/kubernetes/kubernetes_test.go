@@ -86,6 +86,7 @@ func TestDriver(t *testing.T) {
 		{"WhatIsAskedOfTheAPIServer", requests},
 		{"APodWithANetwork", podWithNetwork},
 		{"WithoutTheRedirect", withoutRedirect},
+		{"ThatPoliciesAreKeptIsProven", policiesProven},
 		{"ThroughTheAPIServer", forwards},
 		{"WhereNodesMountNoImages", copies},
 		{"UserNamespaces", userNamespaces},

@@ -9,6 +9,7 @@ import "sandpit.dev/sandbox"
 const (
 	labelServer     = "sandpit.dev/server"  // namespace of the server that made it
 	labelSandbox    = "sandpit.dev/sandbox" // id
+	labelProbe      = "sandpit.dev/probe"   // of pods that try what the network lets through: namespace of the server that made it
 	annotationImage = "sandpit.dev/image"   // digest of the image that the disk began with
 	// annotationProject is no label, since a project's name may be none that a label has.
 	annotationProject = "sandpit.dev/project"

@@ -46,6 +46,9 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, fault.New(fault.Unavailable, "the traffic of sandbox %s was not brought to the server within %v", i.id, stepPatience).
 		WithRemedy("see kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
 	defer cancel()
+	if err := i.d.proven(ctx); err != nil {
+		return nil, i.orDown(ctx, err)
+	}
 	nc, err := (&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.Traffic}).DialContext(ctx)
 	if err != nil {
 		return nil, i.orDown(ctx, err)
@@ -194,7 +197,7 @@ func (d *Driver) networks(ctx context.Context) error {
 	case fault.Is(err, fault.Unavailable) && !strings.Contains(err.Error(), "forbidden"):
 		return err
 	default:
-		return fault.Wrap(fault.Unsupported, err, "the namespace %s admits no container that may configure the network of its pod: %s", d.space, sandbox.Clip(err.Error(), maxSaid)).
+		return fault.Wrap(fault.Unsupported, err, "the namespace %s admits no container that may configure the network of its pod: %s", d.space, sandbox.Clip(fault.As(err).Message, maxSaid)).
 			WithRemedy("label it pod-security.kubernetes.io/enforce: privileged, or use sandboxes without a network")
 	}
 }

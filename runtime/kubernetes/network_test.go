@@ -4,6 +4,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -208,4 +210,69 @@ func secrets(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	if found[words[0]] == 0 || found[words[1]] > 0 || found[words[2]] > 0 {
 		t.Errorf("etcd has %v", found)
 	}
+}
+
+// policiesProven is of a cluster whose network keeps to policies, and does not for a while.
+func policiesProven(t *testing.T, c *cluster.Cluster, image runtime.Image) {
+	o := options(t, c)
+	o.ProveEvery = time.Hour
+	s := serve(t, c, image, o)
+	i := s.create(s.spec())
+	steered(t, i)
+	brought(t, i)
+	says := func(s *server, want string) {
+		t.Helper()
+		caps, err := s.Probe(t.Context())
+		if err != nil || caps[runtime.Isolation] == nil || !strings.Contains(caps[runtime.Isolation].Error(), want) {
+			t.Errorf("Probe: %v, %v, want %q in it", caps[runtime.Isolation], err, want)
+		}
+	}
+	says(s, "it is proven that the cluster's network keeps to its policies")
+	if got := clustertest.Kubectl(t, c, "-n", o.Space, "get", "pods", "-o", "name"); got != "pod/sandbox-"+string(i.Handle().ID) {
+		t.Errorf("there are %s", got)
+	}
+
+	// A policy of somebody else's keeps the pod in that has to get out.
+	clustertest.Apply(t, c, `{"apiVersion":"networking.k8s.io/v1","kind":"NetworkPolicy","metadata":{"name":"all","namespace":"`+o.Space+`"},"spec":{"podSelector":{},"policyTypes":["Egress"]}}`)
+	o.Dir, o.Namespace = t.TempDir(), newNamespace()
+	s = serve(t, c, image, o)
+	refused := func(s *server, want string) {
+		t.Helper()
+		i := s.create(s.spec())
+		if _, err := i.(runtime.Networker).Steer(t.Context()); !fault.Is(err, fault.Unsupported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Steer: %v, want %q in it", err, want)
+		}
+		if caps, err := s.Probe(t.Context()); err != nil || !fault.Is(caps[runtime.Network], fault.Unsupported) {
+			t.Errorf("Probe: %v, %v", caps[runtime.Network], err)
+		}
+		says(s, want)
+	}
+	refused(s, "did not reach the API server either")
+	clustertest.Kubectl(t, c, "-n", o.Space, "delete", "networkpolicy", "all")
+
+	// What enforces policies stops.
+	enforcer := enforcer(t, c)
+	signal := func(ctx context.Context, name string) {
+		if out, err := c.Command(ctx, "kill", "-"+name, enforcer).CombinedOutput(); err != nil {
+			t.Errorf("kill -%s: %v: %s", name, err, out)
+		}
+	}
+	signal(t.Context(), "STOP")
+	t.Cleanup(func() { signal(context.Background(), "CONT") })
+	o.Dir, o.Namespace = t.TempDir(), newNamespace()
+	refused(serve(t, c, image, o), "does not keep to policies")
+}
+
+// enforcer returns the id, on the node, of the process that enforces policies.
+func enforcer(t *testing.T, c *cluster.Cluster) string {
+	t.Helper()
+	const script = `for d in /proc/[0-9]*; do
+    if tr '\0' ' ' <$d/cmdline 2>/dev/null | grep -q 'policies -kubeconfig'; then echo ${d#/proc/}; exit; fi
+done
+exit 1`
+	out, err := c.Command(t.Context(), "sh", "-c", script).Output()
+	if err != nil {
+		t.Fatalf("no process enforces policies: %v", err)
+	}
+	return strings.TrimSpace(string(out))
 }

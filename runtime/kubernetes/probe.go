@@ -66,9 +66,16 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	if network != nil && !fault.Is(network, fault.Unsupported) {
 		return nil, network
 	}
+	keeps := "it is proven that the cluster's network keeps to its policies"
+	if proof := d.lastProof(); proof != nil {
+		keeps = "it is not proven that the cluster's network keeps to its policies (" + fault.As(proof).Message + ")"
+		if fault.Is(proof, fault.Unsupported) && network == nil {
+			network = proof
+		}
+	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{
-		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "it is not proven that the cluster's network keeps to its policies, and pods share their node's kernel"),
+		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "pods share their node's kernel; %s", keeps),
 		runtime.LimitCPU:       nil,
 		runtime.LimitMemory:    nil,
 		runtime.LimitSockets:   no(other, "the kubernetes runtime does not have the cluster count what sockets hold"),
