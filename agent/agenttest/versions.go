@@ -170,25 +170,31 @@ func testVersions(t *testing.T, open func(*testing.T) *agent.Client, o Options) 
 	})
 	t.Run("AChangeWhileTheContentComes", func(t *testing.T) {
 		c := open(t)
+		// during makes a change while the content of a write comes, which has found the file as it is to be.
+		during := func(path string, w sandbox.WriteFileOptions, change func()) error {
+			_, _, err := c.WriteFile(within(t), path, &once{strings.NewReader("mine"), func() {
+				sh(t, c, "until test -e .sandpit-*; do :; done")
+				change()
+			}}, w)
+			return err
+		}
+		runs := func(line string) func() { return func() { sh(t, c, line) } }
 		for name, change := range map[string]func(){
 			"Written":  func() { put(t, c, "f", "theirs") },
-			"InPlace":  func() { sh(t, c, "printf theirs > f") },
-			"Exchange": func() { sh(t, c, "printf theirs > g; mv g f") },
+			"InPlace":  runs("printf theirs > f"),
+			"Exchange": runs("printf theirs > g; mv g f"),
 		} {
 			put(t, c, "f", "before")
-			v := version(t, c, "f")
-			_, _, err := c.WriteFile(within(t), "f", &once{strings.NewReader("mine"), change}, is(v))
+			err := during("f", is(version(t, c, "f")), change)
 			t.Log(name)
 			unmet(t, c, err, "f", "theirs", version(t, c, "f"))
 		}
-		_, _, err := c.WriteFile(within(t), "new", &once{strings.NewReader("mine"), func() { sh(t, c, "printf theirs > new") }}, absent)
+		err := during("new", absent, runs("printf theirs > new"))
 		unmet(t, c, err, "new", "theirs", version(t, c, "new"))
 		put(t, c, "f", "before")
-		_, _, err = c.WriteFile(within(t), "f", &once{strings.NewReader("mine"), func() { sh(t, c, "rm f; mkdir f") }}, is(version(t, c, "f")))
-		wantCode(t, err, fault.PreconditionFailed)
+		wantCode(t, during("f", is(version(t, c, "f")), runs("rm f; mkdir f")), fault.PreconditionFailed)
 		sh(t, c, "rmdir f; printf before > f")
-		_, _, err = c.WriteFile(within(t), "f", &once{strings.NewReader("mine"), func() { sh(t, c, "mv f real; ln -s real f") }}, is(version(t, c, "f")))
-		wantCode(t, err, fault.PreconditionFailed)
+		wantCode(t, during("f", is(version(t, c, "f")), runs("mv f real; ln -s real f")), fault.PreconditionFailed)
 		if got := get(t, c, "real"); got != "before" {
 			t.Errorf("through a link that came meanwhile: the file has %q", got)
 		}
