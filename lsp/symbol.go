@@ -32,37 +32,40 @@ type anySymbol struct {
 	Children json.RawMessage `json:"children"`
 }
 
-// DocumentSymbols returns the symbols of a file that is open, each behind the one that it is within.
+// DocumentSymbols returns the symbols of a file that is open, each behind the one that it is within. More than MaxSymbols are
+// fault.TooLarge.
 func (c *Client) DocumentSymbols(ctx context.Context, uri string) ([]Symbol, error) {
 	const method = "textDocument/documentSymbol"
 	b, err := c.call(ctx, method, ofDocument{textDocument{URI: uri}})
 	if err != nil {
 		return nil, err
 	}
-	return symbols(method, b, uri)
-}
-
-// Symbols returns the symbols of the project that a query finds, in the order and by the rules of the server.
-func (c *Client) Symbols(ctx context.Context, query string) ([]Symbol, error) {
-	const method = "workspace/symbol"
-	b, err := c.call(ctx, method, object{"query": query})
-	if err != nil {
-		return nil, err
-	}
-	return symbols(method, b, "")
-}
-
-func symbols(method string, b json.RawMessage, uri string) ([]Symbol, error) {
 	out, err := appendSymbols(nil, b, uri)
 	switch {
 	case errors.Is(err, errTooMany):
-		return nil, fault.New(fault.TooLarge, "the language server answers %s with more than %d symbols", method, MaxSymbols).WithRemedy("ask for fewer")
+		return nil, fault.New(fault.TooLarge, "the language server answers %s with more than %d symbols", method, MaxSymbols).WithRemedy("ask for the project's symbols by a query")
 	case err != nil:
 		return nil, unread(method, err)
 	}
 	return out, nil
 }
 
+// Symbols returns the symbols of the project that a query finds, in the order and by the rules of the server: the first
+// MaxSymbols of them.
+func (c *Client) Symbols(ctx context.Context, query string) ([]Symbol, error) {
+	const method = "workspace/symbol"
+	b, err := c.call(ctx, method, object{"query": query})
+	if err != nil {
+		return nil, err
+	}
+	out, err := appendSymbols(nil, b, "")
+	if err != nil && !errors.Is(err, errTooMany) {
+		return nil, unread(method, err)
+	}
+	return out, nil
+}
+
+// appendSymbols appends the symbols of a list; errTooMany: those that are beyond the bound are left out.
 func appendSymbols(out []Symbol, b json.RawMessage, uri string) ([]Symbol, error) {
 	err := each(b, func(d *json.Decoder) error {
 		var s anySymbol
