@@ -54,6 +54,9 @@ type Options struct {
 	// End has the process end; nil: whoever made what it is process 1 of ends that.
 	End func()
 
+	// Disk are the directories of a disk that is read and filled as a whole; nil: there is none.
+	Disk *Disk
+
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
 	Init bool
 
@@ -249,7 +252,7 @@ func (s *Server) serveConn(ctx context.Context, nc net.Conn) {
 	}
 	_ = nc.SetReadDeadline(time.Time{})
 	switch req.Op {
-	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpRunIn, wire.OpWrite, wire.OpWriteWith, wire.OpWriteIf, wire.OpUnpack, wire.OpUnpackEach: // they ask when all has come
+	case wire.OpStart, wire.OpStartMasked, wire.OpStartMerged, wire.OpRunIn, wire.OpWrite, wire.OpWriteWith, wire.OpWriteIf, wire.OpUnpack, wire.OpUnpackEach, wire.OpFillDisk: // they ask when all has come
 	default:
 		if c.Gone() {
 			return
@@ -288,6 +291,11 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 	case wire.OpProcesses:
 		return s.list(ctx, c, func() error { return s.serveProcesses(c, req) })
 	case wire.OpSignal:
+		leave, err := s.mayStop(ctx, unix.Signal(req.Signal))
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return c.Outcome(s.signal(req))
 	case wire.OpWait:
 		return s.serveWait(ctx, c, req)
@@ -322,6 +330,12 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return c.Outcome(s.suspend(ctx, req.Turn))
 	case wire.OpContinue:
 		return c.Outcome(s.proceed(req.Turn))
+	case wire.OpReadDisk:
+		ctx, done := c.Until(ctx)
+		defer done()
+		return s.stream(func() error { return s.readDisk(ctx, c) })
+	case wire.OpFillDisk:
+		return s.stream(func() error { return s.fillDisk(ctx, c) })
 	case wire.OpSudo:
 		return c.Outcome(s.setSudo(req.Sudo))
 	case wire.OpAccount:

@@ -274,8 +274,11 @@ func (p *process) hangUp() {
 	select {
 	case <-p.ended:
 	default:
-		_ = unix.Kill(-p.pid, unix.SIGHUP)
-		_ = unix.Kill(-p.pid, unix.SIGCONT)
+		if p.srv.pause.enter(p.srv.ctx) == nil { // what stands still does so until it may go on
+			_ = unix.Kill(-p.pid, unix.SIGHUP)
+			_ = unix.Kill(-p.pid, unix.SIGCONT)
+			p.srv.pause.leave()
+		}
 		ctx, cancel := context.WithTimeout(p.srv.ctx, patience)
 		defer cancel()
 		_ = p.done(ctx)

@@ -100,6 +100,51 @@ func (s *Server) suspend(ctx context.Context, turn int64) error {
 	return nil
 }
 
+// hold begins a suspension that lasts until release, with what was uploaded on the disk. It waits until no command is being started.
+func (s *Server) hold(ctx context.Context) (release func(), err error) {
+	s.files.SyncNow()
+	u := &s.pause
+	over := make(chan struct{})
+	for {
+		u.mu.Lock()
+		other := u.over
+		if other == nil {
+			break
+		}
+		u.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	u.over = over
+	s.eachLimit((*timeLimit).suspend)
+	if u.starting > 0 && u.idle == nil {
+		u.idle = make(chan struct{})
+	}
+	idle := u.idle
+	u.mu.Unlock()
+	release = func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.over == over {
+			s.resumeLocked()
+		}
+	}
+	if idle == nil {
+		return release, nil
+	}
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		release()
+		return nil, ctx.Err()
+	}
+	s.eachLimit((*timeLimit).suspend) // those of what was being started
+	return release, nil
+}
+
 // proceed ends a suspension. Where there is none it only outdates older calls.
 func (s *Server) proceed(turn int64) error {
 	u := &s.pause

@@ -76,6 +76,13 @@ const (
 	// Reply, Done. The Turn is as with OpSuspend.
 	OpContinue = "continue"
 
+	// OpReadDisk: nothing. Every process stands still, whatever started it, from before the Reply until the call ends: with Done,
+	// or as the client goes away. Data is an archive of the disk's directories, see package agent/server/disk; Done.
+	OpReadDisk = "read_disk"
+	// OpFillDisk: Data, such an archive, and End. What the disk's directories hold is removed, and they are filled from it. Nothing may
+	// run meanwhile. Reply after End, Done, when all is on the disk; after a Failure a part is.
+	OpFillDisk = "fill_disk"
+
 	// OpSudo: Sudo, who may use sudo from now on, until the next such call. Reply, Done.
 	OpSudo = "sudo"
 	// OpAccount: Account. The sandbox's user is called so from then on, in the files that tell of

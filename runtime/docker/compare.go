@@ -11,7 +11,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/docker/disk"
+	"sandpit.dev/runtime/disk"
 	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
 )

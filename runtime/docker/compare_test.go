@@ -14,7 +14,7 @@ import (
 
 	"sandpit.dev/agent"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/docker/disk"
+	"sandpit.dev/runtime/disk"
 	"sandpit.dev/sandbox"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
-	"sandpit.dev/runtime/docker/disk"
+	"sandpit.dev/runtime/disk"
 	"sandpit.dev/sandbox"
 )
 

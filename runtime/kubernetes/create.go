@@ -32,8 +32,6 @@ func (d *Driver) check(spec runtime.Spec) error {
 		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
 	case len(spec.Mounts) > 0:
 		return fault.New(fault.Unsupported, "the kubernetes runtime mounts no volumes").WithRemedy("use the native runtime, or the docker one")
-	case spec.From != "":
-		return fault.New(fault.Unsupported, "the kubernetes runtime makes no sandbox of a snapshot").WithRemedy("use the native runtime, or the docker one")
 	}
 	return nil
 }
@@ -42,6 +40,9 @@ func (d *Driver) check(spec runtime.Spec) error {
 func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instance, error) {
 	if err := d.check(spec); err != nil {
 		return nil, err
+	}
+	if spec.From != "" && (!sandbox.ValidID(string(spec.From)) || !d.hasSnapshot(spec.From)) {
+		return nil, noSnapshot(spec.From)
 	}
 	images, err := d.ready(ctx, spec.Image)
 	if err != nil {
@@ -57,11 +58,18 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
 	}
 	// From here on a caller that goes away is answered when it is known what there is to take back.
-	work, cancel := d.finishing(ctx, startPatience)
+	patience := startPatience
+	if spec.From != "" {
+		patience += diskPatience
+	}
+	work, cancel := d.finishing(ctx, patience)
 	defer cancel()
 	if _, err = kubeapi.Claims().Create(work, d.api, d.space, d.claim(spec)); fault.Is(err, fault.Exists) {
 		d.forget(i)
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
+	}
+	if err == nil && spec.From != "" {
+		err = i.promiseSnapshot(spec.From)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -123,7 +131,11 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	work, cancel := context.WithTimeoutCause(ctx, startPatience, fault.New(fault.Unavailable, "sandbox %s did not start within %v", i.id, startPatience).
+	patience := startPatience
+	if i.has(diskFile) {
+		patience += diskPatience
+	}
+	work, cancel := context.WithTimeoutCause(ctx, patience, fault.New(fault.Unavailable, "sandbox %s did not start within %v", i.id, patience).
 		WithRemedy("see why by kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
 	defer cancel()
 	if err := i.start(work, spec, images); err != nil {
@@ -147,16 +159,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
 	}
-	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
-	if fault.Is(err, fault.Exists) { // of an earlier start
-		if err = i.clearPod(ctx); err == nil {
-			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	running, err := i.await(ctx, made)
+	running, err := i.run(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -164,12 +167,29 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	if err == nil {
 		err = i.keep(running.UID, key)
 	}
+	if err == nil {
+		err = i.fill(ctx, running.Status.PodIP, key)
+	}
 	if err != nil {
 		return err
 	}
 	i.rises(running, key)
 	_, err = i.life()
 	return err
+}
+
+// run has a pod made, and waits until it runs.
+func (i *Instance) run(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
+	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
+	if fault.Is(err, fault.Exists) { // of an earlier start
+		if err = i.clearPod(ctx); err == nil {
+			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return i.await(ctx, made)
 }
 
 // agree returns the key that the agent has, by the public half that it wrote into its log.

@@ -40,11 +40,12 @@ func (i *Instance) keyLost() error {
 	return fault.New(fault.Unavailable, "the key of sandbox %s's agent is lost", i.id).WithRemedy("stop the sandbox and start it again")
 }
 
-// reach connects to the agent's port.
-func (i *Instance) reach(ctx context.Context) (net.Conn, error) {
-	i.mu.Lock()
-	address := i.address
-	i.mu.Unlock()
+// reachAt returns what connects to the port of an agent whose pod has an address.
+func (i *Instance) reachAt(address string) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) { return i.reach(ctx, address) }
+}
+
+func (i *Instance) reach(ctx context.Context, address string) (net.Conn, error) {
 	if !i.d.o.Direct {
 		return i.d.api.Forward(ctx, i.d.space, objectName(i.id), agentPort)
 	}

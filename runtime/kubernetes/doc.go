@@ -4,8 +4,8 @@
 // Package kubernetes is the runtime on a cluster: a sandbox is a pod, and its disk is a claim.
 //
 // The driver makes, finds and deletes both by plain verbs, and hears by one watch what becomes of the pods. It keeps no
-// record of them: they have labels, which name the server's namespace and the sandbox. What it keeps in its directory is the
-// key of each agent, and which sandboxes it stopped.
+// record of them: they have labels, which name the server's namespace and the sandbox. What it keeps in its directory are the
+// keys of agents, which sandboxes it stopped, and snapshots.
 //
 // The agent is process 1 of the pod's one container. It comes by an image of one file, which is mounted as a volume, or copied
 // by an init container where the cluster mounts no images. It listens on the pod's address, and is reached there, or by
@@ -15,6 +15,10 @@
 //
 // On the claim are the directories for work, homes and artifacts, and the agent's logs. What else a sandbox writes goes with its
 // pod, as it stops.
+//
+// A snapshot is a file of the server's: the agent's archive of these directories but for the logs, read while it has all processes
+// stand still, or by a pod with nothing but the agent. What a disk is to hold from its next start on is another name of such a file, in
+// the sandbox's directory, until an agent has filled the disk from it, before any command runs.
 //
 // Pods have a network of the cluster's, and a policy that lets nothing out of it, and nothing in but to the agent's port. That the
 // cluster's network keeps to it two pods of the driver's prove. Where a sandbox

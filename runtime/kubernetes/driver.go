@@ -53,7 +53,8 @@ type Driver struct {
 	space     string // of the cluster
 	agent     string // reference of the image with the agent
 	log       *slog.Logger
-	instances *os.Root // a directory for each sandbox
+	files     *os.Root // the driver's directory
+	instances *os.Root // in it, a directory for each sandbox
 
 	claimPatience time.Duration // how long a claim gets to be bound
 	tried         chan struct{} // closed when it was tried once whether the network keeps to policies
@@ -64,6 +65,7 @@ type Driver struct {
 
 	mu        sync.Mutex
 	known     map[sandbox.ID]*Instance
+	keeping   map[sandbox.ID]bool    // snapshots that are being made
 	publishes map[string]*publishing // by reference; those that failed are tried again
 	minor     int                    // of the API server's version; 0: not known yet
 	proof     error                  // why it is not proven that the network keeps to policies
@@ -88,7 +90,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	d := &Driver{
 		o: o, api: api, namespace: o.Namespace, space: cmp.Or(o.Space, api.Namespace(), "default"),
 		agent: AgentReference(o.Images, hex.EncodeToString(sum[:])), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		known: make(map[sandbox.ID]*Instance), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
+		known: make(map[sandbox.ID]*Instance), keeping: make(map[sandbox.ID]bool), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
 		tried: make(chan struct{}), proof: errUntried,
 	}
 	d.running, d.stop = context.WithCancel(context.Background())
@@ -97,12 +99,19 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	dir := filepath.Join(o.Dir, instancesDir)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the directory of the kubernetes runtime cannot be made")
+	for _, dir := range []string{instancesDir, snapshotsDir} {
+		if err := os.MkdirAll(filepath.Join(o.Dir, dir), 0o700); err != nil {
+			return nil, fault.Wrap(fault.Internal, err, "the directory of the kubernetes runtime cannot be made")
+		}
 	}
-	if d.instances, err = os.OpenRoot(dir); err != nil {
+	if d.files, err = os.OpenRoot(o.Dir); err == nil {
+		d.instances, err = d.files.OpenRoot(instancesDir)
+	}
+	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the directory of the kubernetes runtime cannot be opened")
+	}
+	if err := d.sweepFiles(); err != nil {
+		return nil, err
 	}
 	version, away := d.begin(ctx)
 	if away != nil && (!o.Patient || ctx.Err() != nil || !fault.Is(away, fault.Unavailable)) {
@@ -173,10 +182,13 @@ func (d *Driver) Close() error {
 		i.hangUp()
 	}
 	d.api.Close()
-	if d.instances == nil {
-		return nil
+	var err error
+	for _, root := range []*os.Root{d.instances, d.files} {
+		if root != nil {
+			err = errors.Join(err, root.Close())
+		}
 	}
-	return d.instances.Close()
+	return err
 }
 
 // register returns the driver's value for an instance: the one that is there, else i.

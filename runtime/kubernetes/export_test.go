@@ -3,7 +3,15 @@
 
 package kubernetes
 
-import "time"
+import (
+	"context"
+	"io"
+	"time"
+
+	"sandpit.dev/agent/handshake"
+	"sandpit.dev/runtime"
+	"sandpit.dev/sandbox"
+)
 
 // SetClaimPatience changes how long a claim gets to be bound.
 func (d *Driver) SetClaimPatience(t time.Duration) { d.claimPatience = t }
@@ -14,3 +22,38 @@ func (d *Driver) SetMinor(minor int) {
 	defer d.mu.Unlock()
 	d.minor = minor
 }
+
+// Promise has the disk be filled from a snapshot at the next start.
+func Promise(i runtime.Instance, id sandbox.ID) error { return i.(*Instance).promiseSnapshot(id) }
+
+// ReadDisk reads the disk as it is.
+func ReadDisk(ctx context.Context, i runtime.Instance, use func(io.Reader) error) error {
+	in := i.(*Instance)
+	end, err := in.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return in.readDisk(ctx, use)
+}
+
+// LeaveReader has a pod run that reads the disk of what is down, as a server leaves it that ends meanwhile.
+func LeaveReader(ctx context.Context, i runtime.Instance) error {
+	in := i.(*Instance)
+	_, public, err := handshake.NewPair()
+	if err != nil {
+		return err
+	}
+	image, err := in.d.agentImage(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := in.d.readerPod(in.id, image, public)
+	if err == nil {
+		_, err = in.run(ctx, p)
+	}
+	return err
+}
+
+// AgentOf is the reference of the image with the agent.
+func AgentOf(d *Driver) string { return d.agent }

@@ -105,7 +105,7 @@ func (i *Instance) rises(p *corev1.Pod, key *handshake.Key) {
 	i.pod, i.address, i.key, i.began = p.UID, p.Status.PodIP, key, time.Now()
 	i.calls = nil
 	if key != nil {
-		i.calls = mux.NewDialer((&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.ManyCalls}).DialContext)
+		i.calls = i.dialer(p.Status.PodIP, key)
 	}
 	// What came meanwhile is heard.
 	if i.gone == p.UID {
@@ -205,13 +205,16 @@ func (i *Instance) adopt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if p.Annotations[annotationReader] != "" { // the server ended while it read the disk
+		return i.deletePod(ctx)
+	}
 	if exit, over := exitOf(p); over {
 		if !i.has(stoppedFile) {
 			i.last = exit
 		}
 		return nil
 	}
-	if p.Status.PodIP == "" || !runs(p) || i.has(stoppedFile) {
+	if p.Status.PodIP == "" || !runs(p) || i.has(stoppedFile) || i.has(diskFile) {
 		i.last = runtime.Exit{Cause: sandbox.CauseHost, Detail: "the server ended while its pod began or ended"}
 		return nil
 	}

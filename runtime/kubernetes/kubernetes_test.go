@@ -90,6 +90,8 @@ func TestDriver(t *testing.T) {
 		{"ThroughTheAPIServer", forwards},
 		{"WhereNodesMountNoImages", copies},
 		{"UserNamespaces", userNamespaces},
+		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
+		{"WhatSnapshotsHold", whatSnapshotsHold},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c, image) })
 	}
@@ -99,11 +101,12 @@ func TestDriver(t *testing.T) {
 			return runtimetest.Harness{
 				Image: image,
 				Open:  func(t *testing.T) runtime.Driver { return open(t, o) },
-				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Network},
+				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots, runtime.Network},
 				Lacks: []runtime.Feature{
-					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.Pause, runtime.Snapshots, runtime.CheapSnapshots,
+					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.Pause, runtime.CheapSnapshots,
 					runtime.Volumes, runtime.VolumeParts,
 				},
+				Disk:  []string{"/workspace", "/home", "/artifacts"},
 				Tried: []string{"CommandsRunAsTheSandboxUser", "Sockets"}, Otherwise: otherwise(),
 			}
 		}, "Meter")

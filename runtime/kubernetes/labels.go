@@ -11,6 +11,8 @@ const (
 	labelSandbox    = "sandpit.dev/sandbox" // id
 	labelProbe      = "sandpit.dev/probe"   // of pods that try what the network lets through: namespace of the server that made it
 	annotationImage = "sandpit.dev/image"   // digest of the image that the disk began with
+	// annotationReader is of a pod that has nothing but the agent, and reads the disk of a sandbox that is down.
+	annotationReader = "sandpit.dev/reader"
 	// annotationProject is no label, since a project's name may be none that a label has.
 	annotationProject = "sandpit.dev/project"
 )

@@ -49,7 +49,7 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	if err := i.d.proven(ctx); err != nil {
 		return nil, i.orDown(ctx, err)
 	}
-	nc, err := (&handshake.Dialer{Dial: i.reach, Key: key, What: handshake.Traffic}).DialContext(ctx)
+	nc, err := (&handshake.Dialer{Dial: i.reachAt(address), Key: key, What: handshake.Traffic}).DialContext(ctx)
 	if err != nil {
 		return nil, i.orDown(ctx, err)
 	}

@@ -57,6 +57,9 @@ func onDisk() map[string]string {
 	return map[string]string{"workspace": sandbox.Workspace, "home": homes, "artifacts": sandbox.Artifacts, "log": insideLog}
 }
 
+// diskDirs are those of them that are the sandbox's own.
+func diskDirs() []string { return []string{sandbox.Workspace, sandbox.Artifacts, homes} }
+
 // agentConfig is what the agent reads, see package agent/boot/plain.
 type agentConfig struct {
 	Address     string            `json:"address"`
@@ -112,7 +115,7 @@ type references struct{ image, agent string }
 func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Public) (*corev1.Pod, error) {
 	config, err := json.Marshal(agentConfig{
 		Address: "0.0.0.0:" + strconv.Itoa(agentPort), Server: &server, Log: insideLog, UID: userID, GID: userID, Root: true, Home: userHome,
-		Disk: []string{sandbox.Workspace, sandbox.Artifacts, homes}, MaxLogBytes: spec.Limits.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
+		Disk: diskDirs(), MaxLogBytes: spec.Limits.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
 	})
 	if err != nil {
 		return nil, err

@@ -158,7 +158,11 @@ func (i *Instance) remove(ctx context.Context) error {
 func (i *Instance) deletePod(ctx context.Context) error {
 	p, err := i.d.podOf(ctx, i.id)
 	if err == nil {
-		err = kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, p.Name, p.UID, 1)
+		seconds := int64(1)
+		if p.Annotations[annotationReader] != "" { // there is nothing in it that could end well
+			seconds = 0
+		}
+		err = kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, p.Name, p.UID, seconds)
 	}
 	if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict) { // there is none, or it is another's
 		return nil

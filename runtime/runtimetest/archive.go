@@ -177,7 +177,7 @@ func importWhiteouts(t *testing.T, s *suite) {
 	if got := b.ok("ls -A . ../home/sandbox; cat to; find . ../home ../etc -name '.wh*' 2>/dev/null; true"); got != ".:\nd\nto\n\n../home/sandbox:\nmine\nxxx" {
 		t.Errorf("got %q", got)
 	}
-	if s.has(t, runtime.RootUser) {
+	if s.rooted(t) {
 		if got := b.ok("ls /etc/shells 2>/dev/null; ls -A /etc/skel; ls /etc/passwd"); got != "other\n/etc/passwd" {
 			t.Errorf("of the image's /etc: got %q", got)
 		}

@@ -82,7 +82,7 @@ func diffs(t *testing.T, s *suite) {
 		_, err = s.snapshotter(t).Diff(t.Context(), s.Image, bad, now, 10)
 		wantCode(t, fmt.Sprintf("Diff from %+v", bad), err, fault.NotFound)
 	}
-	if !s.has(t, runtime.RootUser) {
+	if !s.rooted(t) {
 		return
 	}
 	b = s.create(t, s.spec())

@@ -17,6 +17,7 @@ import (
 func forksAtOnce(t *testing.T, s *suite) {
 	d, ok := s.driver.(runtime.Forker)
 	if !ok {
+		s.need(t, runtime.CheapSnapshots) // without them there is nothing to win
 		t.Skip("the driver is no runtime.Forker")
 	}
 	parent := s.create(t, s.spec())

@@ -64,6 +64,7 @@ func restores(t *testing.T, s *suite) {
 	b := s.create(t, spec)
 	r, ok := b.Instance.(runtime.Restorer)
 	if !ok {
+		s.need(t, runtime.CheapSnapshots) // without them there is nothing to win
 		t.Skip("the instances are no runtime.Restorer")
 	}
 	b.ok("echo kept > file")

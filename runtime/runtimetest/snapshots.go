@@ -152,6 +152,9 @@ func (s *suite) describe(t *testing.T, b *box) string {
 	if s.Coarse != "" {
 		how = "coarse"
 	}
+	if s.Disk != nil && s.has(t, runtime.RootUser) {
+		return b.tree(true, how+" "+strings.Join(s.Disk, " "))
+	}
 	if s.has(t, runtime.RootUser) {
 		return b.tree(true, how+" /workspace /etc /usr/share/doc /opt /srv")
 	}
@@ -163,6 +166,12 @@ func (s *suite) grow(t *testing.T, b *box) {
 	t.Helper()
 	b.tree(false, "grow grown")
 	if !s.has(t, runtime.RootUser) {
+		return
+	}
+	if s.Disk != nil {
+		for n, dir := range s.Disk {
+			b.tree(true, fmt.Sprintf("grow %s/grown%d", dir, n))
+		}
 		return
 	}
 	b.tree(true, "grow /opt/grown")
@@ -238,7 +247,7 @@ func snapshotWriter(t *testing.T, s *suite) {
 	b := s.create(t, s.spec())
 	b.begin(agent.Command{Shell: steps, Timeout: 10 * time.Minute}, "begun\n")
 	var last string
-	for n := range 12 {
+	for n := range s.rounds(t, 12, 4) {
 		id := s.keep(t, b)
 		fork := s.create(t, s.from(id))
 		got := fork.ok(checkSteps)
@@ -369,7 +378,7 @@ func manyForks(t *testing.T, s *suite) {
 	b.ok("echo kept > file")
 	id := s.keep(t, b)
 	var wg sync.WaitGroup
-	for n := range 24 {
+	for n := range s.rounds(t, 24, 10) {
 		wg.Go(func() {
 			i, err := s.driver.Create(t.Context(), s.from(id))
 			if err != nil {

@@ -6,6 +6,7 @@ package runtimetest
 import (
 	"context"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ type Harness struct {
 	Tried []string
 	// Otherwise are attempts that end otherwise here than the suite says, by their names.
 	Otherwise map[string]Otherwise
+	// Disk are the directories that a disk has; nil: all that a sandbox sees.
+	Disk []string
 	// Coarse is why snapshots keep times to the second, no attributes of users, and what else an
 	// image of a container is known to lack; "": they keep all. It is printed where it counts.
 	Coarse string
@@ -141,6 +144,21 @@ func (s *suite) has(t *testing.T, f runtime.Feature) bool {
 	}
 	reason, known := caps[f]
 	return known && reason == nil
+}
+
+// rooted reports whether root's changes of the image are on the disk.
+func (s *suite) rooted(t *testing.T) bool {
+	t.Helper()
+	return s.Disk == nil && s.has(t, runtime.RootUser)
+}
+
+// rounds returns how often something is done with a snapshot: less often where each copies a disk, but for campaigns.
+func (s *suite) rounds(t *testing.T, cheap, dear int) int {
+	t.Helper()
+	if s.has(t, runtime.CheapSnapshots) || os.Getenv("SANDPIT_SOAK") == "1" {
+		return cheap
+	}
+	return dear
 }
 
 // need skips what this host cannot do, unless the driver must.

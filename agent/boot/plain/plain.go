@@ -271,12 +271,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 	if os.Geteuid() == 0 {
 		user.Credential = &syscall.Credential{Uid: c.UID, Gid: c.GID}
 	}
-	for _, dir := range c.Disk {
-		_ = c.begin(dir) // as it is with the home
-	}
-	if c.Home != "" {
-		_ = c.makeHome() // what is in the way is the sandbox's own, which lacks a home then and nothing else
-	}
+	c.beginDisk()
 	v := view.Plain(user)
 	if err := v.(view.Starter).Start(); err != nil {
 		return server.Options{}, fmt.Errorf("act as the user of commands: %w", err)
@@ -291,6 +286,9 @@ func (c *Config) options(first bool) (server.Options, error) {
 			wire.LackReadOnlySystem: "the agent cannot mount: the system's files are kept from the user by their owner and mode alone",
 			wire.LackFilter:         "the agent filters no system calls: what commands may ask of the kernel is for the container's maker to say",
 		},
+	}
+	if len(c.Disk) > 0 {
+		o.Disk = &server.Disk{Dirs: c.Disk, Begin: c.beginDisk}
 	}
 	if keeper.Works() {
 		o.Groups = keeper.Groups()
@@ -316,6 +314,16 @@ func (c *Config) options(first bool) (server.Options, error) {
 		o.Lacks[wire.LackInit] = "the agent is not process 1: what commands leave behind is another's to reap"
 	}
 	return o, nil
+}
+
+// beginDisk makes what they should be of directories of a disk that is new.
+func (c *Config) beginDisk() {
+	for _, dir := range c.Disk {
+		_ = c.begin(dir) // as it is with the home
+	}
+	if c.Home != "" {
+		_ = c.makeHome() // what is in the way is the sandbox's own, which lacks a home then and nothing else
+	}
 }
 
 // listen makes what it serves on.

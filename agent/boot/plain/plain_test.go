@@ -52,6 +52,7 @@ exec env -i PATH=/usr/local/bin:/usr/bin:/bin "$(command -v chroot)" . $BEFORE /
 
 type box struct {
 	dir    string
+	pid    int // of the agent, outside
 	config plain.Config
 	client *agent.Client
 }
@@ -108,6 +109,7 @@ func startBelow(t testing.TB, c plain.Config, flags uintptr, before string) *box
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	b.pid = cmd.Process.Pid
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {

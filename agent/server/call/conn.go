@@ -85,6 +85,31 @@ func (c *Conn) Data() ([]byte, error) {
 	}
 }
 
+// Upload returns a reader of an upload.
+func (c *Conn) Upload() io.Reader { return &upload{c: c} }
+
+type upload struct {
+	c    *Conn
+	rest []byte
+	end  bool
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	for len(u.rest) == 0 {
+		if u.end {
+			return 0, io.EOF
+		}
+		b, err := u.c.Data()
+		if err != nil {
+			return 0, err
+		}
+		u.rest, u.end = b, b == nil
+	}
+	n := copy(p, u.rest)
+	u.rest = u.rest[n:]
+	return n, nil
+}
+
 // End reads the End that a held start waits for.
 func (c *Conn) End() error {
 	for {

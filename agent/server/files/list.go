@@ -244,7 +244,7 @@ func (s *Service) describeBatch(v view.View, do func(func()), dir int, names []s
 	links := false
 	do(func() {
 		for _, name := range names {
-			if isTemp(name) {
+			if IsTemp(name) {
 				continue // an upload that is not complete
 			}
 			var st unix.Stat_t
@@ -267,8 +267,8 @@ func (s *Service) describeBatch(v view.View, do func(func()), dir int, names []s
 	return entries
 }
 
-// isTemp reports whether a name is that of a file that is not complete.
-func isTemp(name string) bool {
+// IsTemp reports whether a name is that of a file that is not complete.
+func IsTemp(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) && len(name) == len(tempPrefix)+tempRandom
 }
 

@@ -5,7 +5,6 @@ package files
 
 import (
 	"errors"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +18,7 @@ func (k *packer) look(dir int, full string, rel, names []string) (found []packed
 	for n < len(names) && n < packedAtOnce {
 		name := names[n]
 		n++
-		if strings.HasPrefix(name, tempPrefix) && len(name) == len(tempPrefix)+tempRandom {
+		if IsTemp(name) {
 			continue // an upload that is not complete
 		}
 		if k.excluded(append(rel[:len(rel):len(rel)], name)) {

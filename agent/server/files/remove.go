@@ -114,6 +114,17 @@ func removeTree(ctx context.Context, v view.View, parent int, name string) error
 	return err
 }
 
+// Empty removes all that is in an open directory, which stays.
+func Empty(ctx context.Context, v view.View, dir *os.File) error {
+	t := treeRemover{ctx: ctx, v: v, top: int(dir.Fd())}
+	for range maxTopPasses {
+		if left, err := t.empty(dir, 0); err != nil || !left {
+			return err
+		}
+	}
+	return unix.ENOTEMPTY
+}
+
 type treeRemover struct {
 	ctx context.Context
 	v   view.View

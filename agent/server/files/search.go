@@ -195,7 +195,7 @@ func (x *search) entry(dir int, rel []string, fi wire.FileInfo, dev uint64) erro
 		return err
 	}
 	name := rel[len(rel)-1]
-	if fi.Type == "" || isTemp(name) {
+	if fi.Type == "" || IsTemp(name) {
 		return nil // gone, or an upload that is not complete
 	}
 	order := x.order(rel)

@@ -6,6 +6,7 @@ package files
 import (
 	"hash/maphash"
 	"log/slog"
+	"sync"
 
 	"sandpit.dev/agent/server/buffer"
 	"sandpit.dev/agent/server/view"
@@ -32,6 +33,7 @@ type Service struct {
 	known   accountFiles
 	spread  spread
 	locks   locks
+	writing sync.RWMutex // held to read by who writes small files under their own names
 }
 
 // New makes a service. It starts nothing.
@@ -40,6 +42,12 @@ func New(o Options) *Service {
 	s.syncer.o = &s.o
 	s.locks.seed = maphash.MakeSeed()
 	return s
+}
+
+// Hold has no file half written under its own name until release.
+func (s *Service) Hold() (release func()) {
+	s.writing.Lock()
+	return s.writing.Unlock
 }
 
 // SyncNow brings the files of uploads that are not on the disk yet there, before it returns.

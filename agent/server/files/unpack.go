@@ -89,7 +89,7 @@ func (s *Service) Unpack(ctx context.Context, c *call.Conn, req *wire.Request) e
 	if err != nil {
 		return s.refuseUpload(c, fileFault(v, "write", p, err))
 	}
-	body := &dataReader{c: c}
+	body := c.Upload()
 	err = u.read(tar.NewReader(body), req.Size)
 	if err == nil {
 		_, err = io.Copy(io.Discard, body) // what stands behind the archive's end
@@ -227,6 +227,8 @@ func (u *unpacker) leave(name, why string) {
 
 // flush makes what waits. At the last all directories are finished, too.
 func (u *unpacker) flush(last bool) (err error) {
+	u.s.writing.RLock()
+	defer u.s.writing.RUnlock()
 	u.v.Do(func() {
 		for i := range u.wait {
 			w := &u.wait[i]
@@ -398,27 +400,4 @@ func (u *unpacker) sync(now bool) error {
 		delete(u.seen, dev)
 	}
 	return nil
-}
-
-// dataReader reads the Data of an upload as a stream.
-type dataReader struct {
-	c    *call.Conn
-	rest []byte
-	end  bool
-}
-
-func (r *dataReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if r.end {
-			return 0, io.EOF
-		}
-		b, err := r.c.Data()
-		if err != nil {
-			return 0, err
-		}
-		r.rest, r.end = b, b == nil
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
 }

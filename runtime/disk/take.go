@@ -29,8 +29,19 @@ const (
 // and no attributes that give rights. Names and contents are at most maxBytes. It returns how many
 // they are. An archive of another form is fault.Invalid, a larger one fault.TooLarge.
 func Take(ctx context.Context, r io.Reader, w io.Writer, maxBytes int64) (int64, error) {
+	n, _, err := take(ctx, r, w, maxBytes, nil)
+	return n, err
+}
+
+// TakeBelow is Take for a disk that has some directories alone, which are empty as it begins: what is elsewhere is left out, and
+// so is what deletes. It also returns how many entries are.
+func TakeBelow(ctx context.Context, r io.Reader, w io.Writer, maxBytes int64, dirs []string) (kept int64, left int, err error) {
+	return take(ctx, r, w, maxBytes, dirs)
+}
+
+func take(ctx context.Context, r io.Reader, w io.Writer, maxBytes int64, below []string) (kept int64, left int, err error) {
 	source := &source{ctx: ctx, r: r}
-	t := &taker{in: tar.NewReader(source), out: tar.NewWriter(w), left: maxBytes, most: maxBytes, kinds: make(map[string]byte), missing: make(map[string]bool), opaque: make(map[string]bool), deleted: make(map[string]bool)}
+	t := &taker{below: below, in: tar.NewReader(source), out: tar.NewWriter(w), left: maxBytes, most: maxBytes, kinds: make(map[string]byte), missing: make(map[string]bool), opaque: make(map[string]bool), deleted: make(map[string]bool)}
 	for {
 		h, err := t.in.Next()
 		if err == io.EOF && !source.ended {
@@ -43,16 +54,18 @@ func Take(ctx context.Context, r io.Reader, w io.Writer, maxBytes int64) (int64,
 			err = t.entry(h)
 		}
 		if source.err != nil {
-			return 0, source.err
+			return 0, 0, source.err
 		}
 		if err != nil {
-			return 0, invalid(err)
+			return 0, 0, invalid(err)
 		}
 	}
-	if err := t.marks(); err != nil {
-		return 0, err
+	if below == nil {
+		if err := t.marks(); err != nil {
+			return 0, 0, err
+		}
 	}
-	return maxBytes - t.left, t.out.Close()
+	return maxBytes - t.left, t.leftOut, t.out.Close()
 }
 
 // invalid says that what was read is no archive, unless err says what it is.
@@ -92,6 +105,8 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 type taker struct {
+	below      []string // directories that alone are kept; nil: all is
+	leftOut    int      // entries that are not
 	in         *tar.Reader
 	out        *tar.Writer
 	left, most int64
@@ -161,6 +176,9 @@ func (t *taker) entry(h *tar.Header) error {
 		return err
 	}
 	if base := path.Base(name); strings.HasPrefix(base, whiteoutPrefix) {
+		if h.PAXRecords[literalRecord] != "" && t.below != nil {
+			return t.make(h, name)
+		}
 		if h.PAXRecords[literalRecord] != "" {
 			return refuse(h, "has a name that an Engine takes for a deletion")
 		}
@@ -260,6 +278,9 @@ func (t *taker) make(h *tar.Header, name string) error {
 		if target == name {
 			return nil
 		}
+		if t.keeps(name) && !t.keeps(target) {
+			return refuse(h, "is a link to a file that the disk does not have")
+		}
 		kind, to.Linkname = was, target
 	case tar.TypeFifo:
 	case tar.TypeChar, tar.TypeBlock:
@@ -268,7 +289,7 @@ func (t *taker) make(h *tar.Header, name string) error {
 		return refuse(h, "is of a kind that is unknown")
 	}
 	for record, value := range h.PAXRecords {
-		if attribute, ok := strings.CutPrefix(record, attributeRecord); ok && portable(attribute) && value != "" && h.Typeflag != tar.TypeLink {
+		if taken(record, value) && h.Typeflag != tar.TypeLink {
 			if err := t.spend(int64(len(record) + len(value))); err != nil {
 				return err
 			}
@@ -276,6 +297,10 @@ func (t *taker) make(h *tar.Header, name string) error {
 		}
 	}
 	t.kinds[name] = kind
+	if !t.keeps(name) {
+		t.leftOut++
+		return nil
+	}
 	if err := t.write(to); err != nil {
 		return err
 	}
@@ -284,6 +309,11 @@ func (t *taker) make(h *tar.Header, name string) error {
 	}
 	_, err := io.Copy(writer{t.out}, t.in)
 	return err
+}
+
+// keeps reports whether a path is on the disk.
+func (t *taker) keeps(name string) bool {
+	return t.below == nil || slices.ContainsFunc(t.below, func(dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") })
 }
 
 func (t *taker) write(h *tar.Header) error {

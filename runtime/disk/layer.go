@@ -6,6 +6,7 @@ package disk
 import (
 	"archive/tar"
 	"context"
+	"encoding/hex"
 	"io"
 	"maps"
 	"path"
@@ -113,8 +114,14 @@ func (d *Difference) copy(h *tar.Header, content io.Reader, out *tar.Writer) err
 		to.Linkname = clean(h.Linkname)
 	}
 	for record, value := range h.PAXRecords {
-		if attribute, ok := strings.CutPrefix(record, attributeRecord); ok && portable(attribute) && value != "" {
+		if taken(record, value) {
 			to.PAXRecords = with(to.PAXRecords, record, value)
+		}
+	}
+	if h.Typeflag == tar.TypeReg {
+		var err error
+		if to.Size, content, err = plain(h, content); err != nil {
+			return broken(err)
 		}
 	}
 	if strings.HasPrefix(path.Base(name), whiteoutPrefix) {
@@ -138,8 +145,20 @@ func with(records map[string]string, name, value string) map[string]string {
 	return records
 }
 
+// taken reports whether a record is of an attribute that is taken elsewhere.
+func taken(record, value string) bool {
+	if attribute, ok := strings.CutPrefix(record, attributeRecord); ok {
+		return portable(attribute) && !strings.Contains(attribute, "=") && value != ""
+	}
+	if attribute, ok := strings.CutPrefix(record, bareRecord); ok {
+		name, err := hex.DecodeString(attribute)
+		return err == nil && portable(string(name)) && strings.HasPrefix(value, "=")
+	}
+	return false
+}
+
 // portable reports whether an attribute is taken elsewhere: those of programs inside are, and those
 // that give rights or are the overlay's are not.
 func portable(attribute string) bool {
-	return strings.HasPrefix(attribute, "user.") && !strings.HasPrefix(attribute, "user.overlay.") && !strings.Contains(attribute, "=")
+	return strings.HasPrefix(attribute, "user.") && !strings.HasPrefix(attribute, "user.overlay.")
 }

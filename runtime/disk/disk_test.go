@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"sandpit.dev/fault"
-	"sandpit.dev/runtime/docker/disk"
+	"sandpit.dev/runtime/disk"
 )
 
 // file is an entry of an archive.

@@ -84,13 +84,10 @@ func (t *Tree) read(h *tar.Header, content io.Reader) (*entry, error) {
 	e := &entry{kind: h.Typeflag, mode: h.Mode & 0o7777, uid: h.Uid, gid: h.Gid, time: h.ModTime.Unix()}
 	switch h.Typeflag {
 	case tar.TypeReg:
-		sum := sha256.New()
-		n, err := io.Copy(sum, content)
-		if err != nil {
+		var err error
+		if e.size, e.sum, err = sumOf(h, content); err != nil {
 			return nil, broken(err)
 		}
-		e.size = n
-		sum.Sum(e.sum[:0])
 	case tar.TypeLink:
 		first := t.entries[clean(h.Linkname)]
 		if first == nil {
@@ -106,7 +103,7 @@ func (t *Tree) read(h *tar.Header, content io.Reader) (*entry, error) {
 	}
 	var list []string
 	for name, value := range h.PAXRecords {
-		if strings.HasPrefix(name, attributeRecord) {
+		if strings.HasPrefix(name, attributeRecord) || strings.HasPrefix(name, bareRecord) {
 			list = append(list, name+"="+value)
 		}
 	}
@@ -117,6 +114,10 @@ func (t *Tree) read(h *tar.Header, content io.Reader) (*entry, error) {
 
 // attributeRecord is what the names of an entry's extended attributes have before them.
 const attributeRecord = "SCHILY.xattr."
+
+// bareRecord is what the names, in hex, of those have before them that have no value, or a "=" in their names: agents write
+// it, with a "=" before the value.
+const bareRecord = "SANDPIT.xattr."
 
 // same reports whether two files differ in nothing that lists of changes tell.
 func (e *entry) same(o *entry) bool {
