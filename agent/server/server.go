@@ -102,6 +102,7 @@ const (
 	maxConns           = 4096
 	maxRunning         = 4096
 	requestPatience    = 30 * time.Second // between the parts of a request
+	heardPatience      = time.Second      // for who has the last answer
 )
 
 // Server answers calls. It is safe for concurrent use.
@@ -323,7 +324,14 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 			return err
 		}
 		defer s.o.End()
-		return c.Outcome(nil)
+		if err := c.Outcome(nil); err != nil {
+			return err
+		}
+		select { // who asked hangs up once it has the answer, which goes nowhere when the agent is over
+		case <-ctx.Done():
+		case <-time.After(heardPatience):
+		}
+		return nil
 	case wire.OpSuspend:
 		ctx, done := c.Until(ctx)
 		defer done()
