@@ -102,7 +102,7 @@ func (p *person) until(what, format string, args ...any) {
 	for !await[bool](p.t, p.tab, "!!(%s)", expression) {
 		if time.Now().After(deadline) {
 			p.picture("failed")
-			p.t.Fatalf("%s: not within %v; the browser says %q, and the page:\n%s", what, bound, p.take(), await[string](p.t, p.tab, "document.body.innerText"))
+			p.t.Fatalf("%s: not within %v; the browser says %q, and the page:\n%s", what, bound, p.take(), await[string](p.t, p.tab, "document.body?.innerText ?? ''"))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -111,7 +111,7 @@ func (p *person) until(what, format string, args ...any) {
 // reads waits for the page to have a text.
 func (p *person) reads(text string) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("the page reads %q", text), "document.body.innerText.includes(%q)", text)
+	p.until(fmt.Sprintf("the page reads %q", text), "document.body?.innerText.includes(%q)", text) // a page that loads has no body yet
 }
 
 // presses clicks what is called so: a button or a link.
