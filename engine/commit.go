@@ -37,6 +37,7 @@ func (e *Engine) tally(ctx context.Context, b *entry, change func(*sandbox.Sandb
 func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandboxes, *sandbox.Sandbox) error, change func(*sandbox.Sandbox), more func(store.Tx) error, events ...*sandbox.Event) error {
 	b.commitMu.Lock()
 	defer b.commitMu.Unlock()
+	defer b.committing.Store(false)
 	last := b.lastUse()
 
 	var from, to *sandbox.Sandbox
@@ -65,7 +66,11 @@ func (e *Engine) commitBy(ctx context.Context, b *entry, write func(store.Sandbo
 			}
 			to = &next
 		}
-		return more(tx)
+		if err := more(tx); err != nil {
+			return err
+		}
+		b.committing.Store(true)
+		return nil
 	})
 	if err != nil {
 		b.stale = true

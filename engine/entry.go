@@ -54,7 +54,9 @@ type entry struct {
 
 	commitMu sync.Mutex // one commit of this sandbox at a time
 	read     bool       // the store was asked
-	stale    bool       // a commit failed: what the store has is not known
+	// committing: the store may have a record that is not in memory yet, and have told of it.
+	committing atomic.Bool
+	stale      bool // a commit failed: what the store has is not known
 
 	mu     sync.Mutex
 	live   *session // nil unless up and to stay so
@@ -234,6 +236,25 @@ func (b *entry) current() (*sandbox.Sandbox, error) {
 	c := clone(s)
 	b.known(c)
 	return c, nil
+}
+
+// told is current for who may have been told of a commit that memory does not have yet: by an event, which whoever follows them has
+// as soon as the store does.
+func (e *Engine) told(ctx context.Context, b *entry) (*sandbox.Sandbox, error) {
+	committing := b.committing.Load() // before the record: once it is over, that is there
+	s, err := b.current()
+	if err != nil || !committing {
+		return s, err
+	}
+	var stored *sandbox.Sandbox
+	if err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
+		stored, err = tx.Sandboxes().Get(b.id)
+		return err
+	}); err != nil {
+		return s, nil //nolint:nilerr // what memory has is as good as it was before the commit
+	}
+	b.known(stored)
+	return stored, nil
 }
 
 // known puts into a copy of the record what memory knows better.

@@ -36,7 +36,7 @@ func (e *Engine) get(ctx context.Context, c access.Caller, ref string, note func
 		note(b)
 		var s *sandbox.Sandbox
 		if err = e.outcomes.Wait(ctx, b); err == nil {
-			s, err = b.current()
+			s, err = e.told(ctx, b)
 		}
 		again := tries < upTries && e.passedOn(c, ref, b)
 		e.leave(b)
