@@ -39,11 +39,11 @@ type OnKubernetes struct {
 
 // The sides of comparisons on a cluster.
 const (
-	podRuns     = "pod"                     // a pod of the API's, until a watch says that it runs
-	podExec     = "pod_exec"                // the same, and a command by the API's exec
-	onPods      = "sandpit_kubernetes"      // sandpit, agents reached at their pods' addresses
-	onPooled    = "sandpit_kubernetes_pool" // the same with a pool
-	onForwarded = "sandpit_kubernetes_forward"
+	BarePod       = "pod"                     // a pod of the API's, until a watch says that it runs
+	ExecutedPod   = "pod_exec"                // the same, and a command by the API's exec
+	Pods          = "sandpit_kubernetes"      // sandpit, agents reached at their pods' addresses
+	PooledPods    = "sandpit_kubernetes_pool" // the same with a pool
+	ForwardedPods = "sandpit_kubernetes_forward"
 )
 
 // clusterVariable has the kubeconfig of the cluster in whose network this program runs.
@@ -166,10 +166,10 @@ func (s *session) onKubernetes(ctx context.Context, kubeconfig string) (_ *OnKub
 	r := &OnKubernetes{Crowds: kubernetesCrowd}
 	n := max(2, s.o.pairs()/8)
 	r.Start, err = s.turns(ctx, "create → first command on a cluster", n, 1, []turn{
-		{podRuns, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, false) }},
-		{podExec, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, true) }},
-		{onPods, func(ctx context.Context) (time.Duration, error) { return cold.firstCommand(ctx, byArgv) }},
-		{onPooled, func(ctx context.Context) (time.Duration, error) {
+		{BarePod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, false) }},
+		{ExecutedPod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, true) }},
+		{Pods, func(ctx context.Context) (time.Duration, error) { return cold.firstCommand(ctx, byArgv) }},
+		{PooledPods, func(ctx context.Context) (time.Duration, error) {
 			took, err := pooled.firstCommand(ctx, byArgv)
 			return took, errors.Join(err, pooled.full(ctx)) // the next side runs by itself
 		}},
@@ -207,13 +207,13 @@ func (s *session) podExecs(ctx context.Context, peer *podPeer, direct, forwarded
 		defer func() { err = errors.Join(err, d.end(context.WithoutCancel(ctx), ids[at])) }()
 	}
 	r.Exec, err = s.turns(ctx, "command in a pod that runs", s.o.pairs(), warmUp, []turn{
-		{podExec, func(ctx context.Context) (time.Duration, error) {
+		{ExecutedPod, func(ctx context.Context) (time.Duration, error) {
 			return timedOnce(func() error { return peer.exec(ctx, pod, "/bin/true") })
 		}},
-		{onPods, func(ctx context.Context) (time.Duration, error) {
+		{Pods, func(ctx context.Context) (time.Duration, error) {
 			return timedOnce(func() error { return direct.exec(ctx, ids[0], byArgv) })
 		}},
-		{onForwarded, func(ctx context.Context) (time.Duration, error) {
+		{ForwardedPods, func(ctx context.Context) (time.Duration, error) {
 			return timedOnce(func() error { return forwarded.exec(ctx, ids[1], byArgv) })
 		}},
 	})

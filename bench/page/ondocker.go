@@ -31,6 +31,16 @@ func sideName(who string) string {
 		return "sandpit on Docker, through the Engine"
 	case bench.Plain:
 		return "Docker, Engine API"
+	case bench.Pods:
+		return "sandpit on Kubernetes"
+	case bench.PooledPods:
+		return "sandpit on Kubernetes, from a pool"
+	case bench.ForwardedPods:
+		return "sandpit on Kubernetes, through the API server"
+	case bench.BarePod:
+		return "a pod that runs"
+	case bench.ExecutedPod:
+		return "a pod, by the API's exec"
 	}
 	return plain(who)
 }

@@ -41,6 +41,7 @@ func sections(r *bench.Report) []section {
 		{"Network by policy", nil, network(r)},
 		{"Beside an attacker", nil, neighbours(r)},
 		{"Sandboxes on Docker's Engine", nil, onEngine(r)},
+		{"Sandboxes on a Kubernetes cluster", nil, onCluster(r)},
 		{"Idle sandboxes", nil, idle(r)},
 		{"Many that are alive", []string{"memory", "density"}, density(r)},
 		{"Many that are registered", []string{"registered"}, registered(r)},

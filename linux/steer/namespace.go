@@ -51,23 +51,25 @@ func Confined(netns *os.File) error {
 // the rights, or the kernel not the means.
 func Try() error {
 	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		home, err := os.Open("/proc/thread-self/ns/net")
-		if err != nil {
-			runtime.UnlockOSThread()
-			done <- err
-			return
-		}
-		defer func() { _ = home.Close() }()
-		err = try()
-		// The process's first thread would not end with its goroutine.
-		if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
+	go func() { done <- tryApart() }()
 	return <-done
+}
+
+// tryApart runs try on a thread that is in another network meanwhile, in a goroutine that ends with it.
+func tryApart() error {
+	runtime.LockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer func() { _ = home.Close() }()
+	err = try()
+	// The process's first thread would not end with its goroutine.
+	if unix.Setns(int(home.Fd()), unix.CLONE_NEWNET) == nil {
+		runtime.UnlockOSThread()
+	}
+	return err
 }
 
 func try() (err error) {
