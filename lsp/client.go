@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"sandpit.dev/fault"
 )
@@ -93,6 +94,9 @@ func (c *Client) read() error {
 	}
 }
 
+// lastWords is how long a server that takes nothing more has its last output read.
+const lastWords = time.Second
+
 func (c *Client) write() {
 	for {
 		var b []byte
@@ -103,7 +107,11 @@ func (c *Client) write() {
 			return
 		}
 		if _, err := c.stream.Write(b); err != nil {
-			c.end(err)
+			select { // the process may have ended, and what it said last is still to be read
+			case <-c.done:
+			case <-time.After(lastWords):
+				c.end(err)
+			}
 			return
 		}
 	}
