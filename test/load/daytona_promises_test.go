@@ -9,37 +9,23 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/coder/websocket"
 )
 
-// answers are what a server has answered to Daytona's clients, and so has to keep.
-type answers struct {
-	wire *wire
-	most int // sandboxes
-
-	mu    sync.Mutex
-	boxes map[string]*replied
-	dead  map[string]bool // sandboxes that a delete was answered for
-	calls int             // that were answered
-	many  int             // of those, too many at once
-	never int             // commands that are told as ones that never began, at each look
-	kinds map[string]int
+// daytonaAnswers are what a server has answered to Daytona's clients.
+type daytonaAnswers struct {
+	answers[*daytonaBox]
+	never int // commands that are told as ones that never began, at each look
 }
 
-// replied is what was answered about one sandbox.
-type replied struct {
-	id      string
-	leaving bool // a delete was asked for, and may have happened or not
-
-	files    map[string]string // by path
-	noFiles  []string          // that were deleted
+// daytonaBox is what was answered about one sandbox.
+type daytonaBox struct {
+	replied
 	sessions map[string]string // the last of what was appended to a variable in each
 	ended    []string          // sessions that were deleted
 	commands map[string]async  // by id
@@ -52,35 +38,12 @@ type async struct {
 	code          int
 }
 
-func newAnswers(w *wire, most int) *answers {
-	return &answers{wire: w, most: most, boxes: make(map[string]*replied), dead: make(map[string]bool), kinds: make(map[string]int)}
+func newDaytonaAnswers(w *wire, most int) *daytonaAnswers {
+	return &daytonaAnswers{answers: newAnswers[*daytonaBox](w, most)}
 }
 
-// did records what was answered.
-func (a *answers) did(fn func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	fn()
-}
-
-// some returns a sandbox that no delete was asked for; nil where a new one is to be made.
-func (a *answers) some() *replied {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all []*replied
-	for _, id := range slices.Sorted(maps.Keys(a.boxes)) {
-		if b := a.boxes[id]; !b.leaving {
-			all = append(all, b)
-		}
-	}
-	if len(all) == 0 || len(all) < a.most && rand.IntN(4) == 0 {
-		return nil
-	}
-	return all[rand.IntN(len(all))]
-}
-
-// one returns a key of a map of b's; "": it has none, or fewer than some are wanted.
-func one[T any](a *answers, m map[string]T, some int) string {
+// one returns a key of a map of a sandbox's; "": it has none, or fewer than some are wanted.
+func one[T any](a *daytonaAnswers, m map[string]T, some int) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if keys := slices.Sorted(maps.Keys(m)); len(keys) >= some && len(keys) > 0 {
@@ -90,14 +53,14 @@ func one[T any](a *answers, m map[string]T, some int) string {
 }
 
 // act does one random thing, and records what was answered. A server that is gone is broken.
-func (a *answers) act(ctx context.Context, name string) error {
+func (a *daytonaAnswers) act(ctx context.Context, name string) error {
 	b := a.some()
 	if b == nil {
-		return a.counted("create", b, a.create(ctx, name))
+		return a.counted("create", nil, a.create(ctx, name))
 	}
 	kinds := []struct {
 		name string
-		do   func(context.Context, *replied, string) error
+		do   func(context.Context, *daytonaBox, string) error
 	}{
 		{"exec", a.exec}, {"files", a.upload}, {"a deleted file", a.removeFile}, {"session", a.remember}, {"session", a.remember}, {"async", a.begin},
 		{"a deleted session", a.endSession}, {"terminal", a.terminal}, {"terminal", a.terminal}, {"delete", a.remove},
@@ -106,32 +69,10 @@ func (a *answers) act(ctx context.Context, name string) error {
 	if k.name == "delete" && rand.IntN(5) > 0 {
 		k = kinds[0]
 	}
-	return a.counted(k.name, b, k.do(ctx, b, name))
+	return a.counted(k.name, &b.replied, k.do(ctx, b, name))
 }
 
-// counted counts an answer, and leaves errors out that are none of the server's.
-func (a *answers) counted(kind string, b *replied, err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, gone := errors.AsType[broken](err); gone || errors.Is(err, context.Canceled) {
-		return broken{err}
-	}
-	a.calls++
-	r, refused := errors.AsType[*refusal](err)
-	switch {
-	case err == nil:
-		a.kinds[kind]++
-		return nil
-	case refused && r.status == http.StatusTooManyRequests:
-		a.many++
-		return nil
-	case b != nil && b.leaving && (!refused || r.status < 500):
-		return nil
-	}
-	return fmt.Errorf("%s: %w", kind, err)
-}
-
-func (a *answers) create(ctx context.Context, name string) error {
+func (a *daytonaAnswers) create(ctx context.Context, name string) error {
 	b, err := a.wire.create(ctx, name)
 	if err != nil {
 		return err
@@ -139,15 +80,11 @@ func (a *answers) create(ctx context.Context, name string) error {
 	if b.State != "started" || b.Name != name {
 		return fmt.Errorf("a create of %s is answered with %+v", name, b)
 	}
-	a.did(func() {
-		a.boxes[b.ID] = &replied{
-			id: b.ID, files: make(map[string]string), sessions: make(map[string]string), commands: make(map[string]async), shells: make(map[string]bool),
-		}
-	})
+	a.created(&daytonaBox{replied: newReplied(b.ID), sessions: make(map[string]string), commands: make(map[string]async), shells: make(map[string]bool)})
 	return nil
 }
 
-func (a *answers) exec(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) exec(ctx context.Context, b *daytonaBox, name string) error {
 	want := rand.IntN(100)
 	code, text, err := a.wire.execute(ctx, b.id, fmt.Sprintf("echo %s; echo err >&2; exit %d", name, want))
 	if err == nil && (code != want || text != name+"\nerr\n") {
@@ -156,7 +93,7 @@ func (a *answers) exec(ctx context.Context, b *replied, name string) error {
 	return err
 }
 
-func (a *answers) upload(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) upload(ctx context.Context, b *daytonaBox, name string) error {
 	files := map[string]string{"dir/" + name: strings.Repeat(name, 1+rand.IntN(2000)), name: name}
 	err := a.wire.upload(ctx, b.id, files)
 	if err == nil {
@@ -165,7 +102,7 @@ func (a *answers) upload(ctx context.Context, b *replied, name string) error {
 	return err
 }
 
-func (a *answers) removeFile(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) removeFile(ctx context.Context, b *daytonaBox, name string) error {
 	path := "gone-" + name
 	err := a.wire.upload(ctx, b.id, map[string]string{path: name})
 	if err == nil {
@@ -178,7 +115,7 @@ func (a *answers) removeFile(ctx context.Context, b *replied, name string) error
 }
 
 // session returns a session, which it makes where there are few.
-func (a *answers) session(ctx context.Context, b *replied, name string) (string, error) {
+func (a *daytonaAnswers) session(ctx context.Context, b *daytonaBox, name string) (string, error) {
 	if s := one(a, b.sessions, 3); s != "" {
 		return s, nil
 	}
@@ -194,7 +131,7 @@ func (a *answers) session(ctx context.Context, b *replied, name string) (string,
 }
 
 // remember appends to the variable of a session.
-func (a *answers) remember(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) remember(ctx context.Context, b *daytonaBox, name string) error {
 	s, err := a.session(ctx, b, name)
 	if err != nil {
 		return err
@@ -215,7 +152,7 @@ func (a *answers) remember(ctx context.Context, b *replied, name string) error {
 }
 
 // begin begins a command in a session, and leaves it.
-func (a *answers) begin(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) begin(ctx context.Context, b *daytonaBox, name string) error {
 	s, err := a.session(ctx, b, name)
 	if err != nil {
 		return err
@@ -228,7 +165,7 @@ func (a *answers) begin(ctx context.Context, b *replied, name string) error {
 	return err
 }
 
-func (a *answers) endSession(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) endSession(ctx context.Context, b *daytonaBox, name string) error {
 	s := "e-" + name
 	_, err := a.wire.call(ctx, "POST", inside(b.id)+"/process/session", object{"sessionId": s}, nil)
 	if err == nil {
@@ -241,7 +178,7 @@ func (a *answers) endSession(ctx context.Context, b *replied, name string) error
 }
 
 // terminal has a terminal say what is in its variable; of few it makes one.
-func (a *answers) terminal(ctx context.Context, b *replied, name string) error {
+func (a *daytonaAnswers) terminal(ctx context.Context, b *daytonaBox, name string) error {
 	s := one(a, b.shells, 2)
 	if s == "" {
 		s = "t-" + name
@@ -256,7 +193,7 @@ func (a *answers) terminal(ctx context.Context, b *replied, name string) error {
 	return nil
 }
 
-func (a *answers) types(ctx context.Context, b *replied, terminal, name string) error {
+func (a *daytonaAnswers) types(ctx context.Context, b *daytonaBox, terminal, name string) error {
 	conn, err := a.wire.terminal(ctx, b.id, terminal)
 	if err != nil {
 		return err
@@ -265,24 +202,24 @@ func (a *answers) types(ctx context.Context, b *replied, terminal, name string) 
 	return typed(ctx, conn, fmt.Sprintf(`echo "<$((6*7))-%s>"`, name), "<42-"+name+">")
 }
 
-func (a *answers) remove(ctx context.Context, b *replied, _ string) error {
+func (a *daytonaAnswers) remove(ctx context.Context, b *daytonaBox, _ string) error {
 	a.did(func() { b.leaving = true })
 	var gone box
 	_, err := a.wire.call(ctx, "DELETE", "/sandbox/"+b.id, nil, &gone)
-	if r, refused := errors.AsType[*refusal](err); refused && r.status == http.StatusNotFound {
+	if notFound(err) {
 		return nil // another client's delete was first
 	}
 	if err == nil {
 		if gone.State != "destroyed" {
 			return fmt.Errorf("%s: a delete is answered with %+v", b.id, gone)
 		}
-		a.did(func() { delete(a.boxes, b.id); a.dead[b.id] = true })
+		a.deleted(b.id)
 	}
 	return err
 }
 
 // kept holds a server that was started again to all that was answered.
-func (a *answers) kept(ctx context.Context) error {
+func (a *daytonaAnswers) kept(ctx context.Context) error {
 	all, err := a.wire.list(ctx)
 	if err != nil {
 		return err
@@ -291,45 +228,17 @@ func (a *answers) kept(ctx context.Context) error {
 	for _, b := range all {
 		there[b.ID] = b.State
 	}
-	g := group{limit: 8}
-	for _, id := range slices.Sorted(maps.Keys(there)) {
-		switch state := there[id]; {
-		case a.dead[id]:
-			g.do(func() error { return fmt.Errorf("%s was deleted, and is %s", id, state) })
-		case state != "started":
-			g.do(func() error { return fmt.Errorf("%s is %s after a restart", id, state) })
-		case a.boxes[id] == nil: // its create was not answered; what is there is whole
-			g.do(func() error { return a.exec(ctx, &replied{id: id}, "unanswered") })
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(a.boxes)) {
-		b := a.boxes[id]
-		if b.leaving && there[id] == "" {
-			delete(a.boxes, id)
-			a.dead[id] = true
-			continue
-		}
-		b.leaving = false // the delete was not begun
-		g.do(func() error {
-			if there[id] == "" {
-				return fmt.Errorf("%s was created, and is not there", id)
-			}
-			if err := a.keptOf(ctx, b); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
-			}
-			return nil
-		})
-	}
-	for id := range a.dead {
-		var r *refusal
-		if _, err := a.wire.call(ctx, "GET", "/sandbox/"+id, nil, nil); !errors.As(err, &r) || r.status != http.StatusNotFound {
-			g.do(func() error { return fmt.Errorf("%s was deleted, and a get says %w", id, err) })
-		}
-	}
-	return g.wait()
+	return a.held(there, "started", looks[*daytonaBox]{
+		works: func(id string) error { return a.exec(ctx, &daytonaBox{replied: newReplied(id)}, "unanswered") },
+		kept:  func(b *daytonaBox) error { return a.keptOf(ctx, b) },
+		gone: func(id string) error {
+			_, err := a.wire.call(ctx, "GET", "/sandbox/"+id, nil, nil)
+			return unlessMissing(err, notFound)
+		},
+	})
 }
 
-func (a *answers) keptOf(ctx context.Context, b *replied) error {
+func (a *daytonaAnswers) keptOf(ctx context.Context, b *daytonaBox) error {
 	if err := a.exec(ctx, b, "here"); err != nil {
 		return err
 	}
@@ -343,8 +252,7 @@ func (a *answers) keptOf(ctx context.Context, b *replied) error {
 		}
 	}
 	for _, path := range b.noFiles {
-		var r *refusal
-		if _, err := a.wire.call(ctx, "GET", inside(b.id)+"/files/info?path="+url.QueryEscape(path), nil, nil); !errors.As(err, &r) || r.status != http.StatusNotFound {
+		if _, err := a.wire.call(ctx, "GET", inside(b.id)+"/files/info?path="+url.QueryEscape(path), nil, nil); !notFound(err) {
 			return fmt.Errorf("the file %s was deleted: %w", path, err)
 		}
 	}
@@ -363,8 +271,7 @@ func (a *answers) keptOf(ctx context.Context, b *replied) error {
 		}
 	}
 	for _, s := range b.ended {
-		var r *refusal
-		if _, err := a.wire.call(ctx, "GET", inside(b.id)+"/process/session/"+s, nil, nil); !errors.As(err, &r) || r.status != http.StatusNotFound {
+		if _, err := a.wire.call(ctx, "GET", inside(b.id)+"/process/session/"+s, nil, nil); !notFound(err) {
 			return fmt.Errorf("the session %s was deleted: %w", s, err)
 		}
 	}
@@ -396,7 +303,7 @@ func (a *answers) keptOf(ctx context.Context, b *replied) error {
 const neverBegan = 127
 
 // keptCommand follows a command that was answered to its end, which is told by the socket's close.
-func (a *answers) keptCommand(ctx context.Context, b *replied, id string, c async) error {
+func (a *daytonaAnswers) keptCommand(ctx context.Context, b *daytonaBox, id string, c async) error {
 	path := inside(b.id) + "/process/session/" + c.session + "/command/" + id
 	conn, err := a.wire.dial(ctx, path+"/logs?follow=true")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -29,23 +28,10 @@ func TestDaytonasClientsSurviveKill9(t *testing.T) {
 func (h *host) survivesClients(clients, watchers, rounds int, sdks []*sdk) {
 	h.t.Helper()
 	t, ctx := h.t, h.t.Context()
-	transport := &http.Transport{MaxIdleConnsPerHost: clients}
-	defer transport.CloseIdleConnections()
-	w := &wire{base: "http://" + h.listen + "/daytona", token: h.token, http: &http.Client{Transport: transport}}
+	w := h.wire("/daytona", clients)
+	before := h.warmed(ctx, w, newDaytonaAnswers(w, 2).act)
 
-	warm := newAnswers(w, 2)
-	for n := range 20 {
-		if err := warm.act(ctx, fmt.Sprint("warm-", n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.deleteAll(ctx); err != nil {
-		t.Fatal(err)
-	}
-	transport.CloseIdleConnections()
-	before := h.rest()
-
-	a := newAnswers(w, length(10, 24))
+	a := newDaytonaAnswers(w, length(10, 24))
 	streams := 0
 	for round := range rounds {
 		if err := say(sdks, "work"); err != nil {
@@ -56,7 +42,7 @@ func (h *host) survivesClients(clients, watchers, rounds int, sdks []*sdk) {
 			t.Fatalf("round %d, before the kill: %v", round, err)
 		}
 		streams += n
-		transport.CloseIdleConnections()
+		w.http.CloseIdleConnections()
 		h.start()
 		if err := say(sdks, fmt.Sprint("rest ", killed.UnixMilli())); err != nil {
 			t.Fatalf("round %d, at the kill: %v", round, err)
@@ -74,13 +60,13 @@ func (h *host) survivesClients(clients, watchers, rounds int, sdks []*sdk) {
 	if err := h.deleteAll(ctx); err != nil {
 		t.Fatal(err)
 	}
-	transport.CloseIdleConnections()
+	w.http.CloseIdleConnections()
 	h.holdNothingBeyond(before)
 }
 
 // killedUnderClients kills the server at a random moment of a random call. It returns how many streams ended by that, and when
 // that was.
-func (h *host) killedUnderClients(ctx context.Context, a *answers, round, clients, watchers int) (int, time.Time, error) {
+func (h *host) killedUnderClients(ctx context.Context, a *daytonaAnswers, round, clients, watchers int) (int, time.Time, error) {
 	var streams atomic.Int64
 	g := group{limit: clients + watchers}
 	doomed := untilKilled(ctx, &g, round, clients, a.act)
@@ -137,14 +123,14 @@ func untilKilled(ctx context.Context, g *group, round, clients int, act func(ctx
 }
 
 // watch opens a stream; nil: there is nothing to follow, or the server is gone.
-func (a *answers) watch(ctx context.Context, n int) (conn *websocket.Conn, err error) {
+func (a *daytonaAnswers) watch(ctx context.Context, n int) (conn *websocket.Conn, err error) {
 	if n%2 == 0 {
 		conn, err = a.wire.events(ctx)
 	} else if b := a.some(); b != nil {
 		if s := one(a, b.shells, 1); s != "" {
 			conn, err = a.wire.terminal(ctx, b.id, s)
 		}
-		err = a.counted("watch", b, err)
+		err = a.counted("watch", &b.replied, err)
 	}
 	if _, gone := err.(broken); gone {
 		return nil, nil
@@ -154,7 +140,7 @@ func (a *answers) watch(ctx context.Context, n int) (conn *websocket.Conn, err e
 
 // endsAsClientsUnderstand has a server end as it is asked to, and looks how streams are closed: terminals and logs as going
 // away, which is no end of what they follow.
-func (h *host) endsAsClientsUnderstand(ctx context.Context, a *answers) {
+func (h *host) endsAsClientsUnderstand(ctx context.Context, a *daytonaAnswers) {
 	h.t.Helper()
 	must := func(err error) {
 		h.t.Helper()

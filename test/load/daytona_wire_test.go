@@ -18,11 +18,18 @@ import (
 	"github.com/coder/websocket"
 )
 
-// wire speaks to a server as Daytona's clients do.
+// wire speaks to a server as clients do that are made for another service.
 type wire struct {
 	base  string // where they are told that the API is
 	token string
 	http  *http.Client
+}
+
+// wire returns one to the path base for so many clients.
+func (h *host) wire(base string, clients int) *wire {
+	w := &wire{base: "http://" + h.listen + base, token: h.token, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}}
+	h.t.Cleanup(w.http.CloseIdleConnections)
+	return w
 }
 
 // refusal is an answer that is an error.

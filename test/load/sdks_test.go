@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -21,29 +20,16 @@ func TestTheSDKsClientsSurviveKill9(t *testing.T) {
 	const clients = 32
 	h := openAt(t, fixedAddress(t))
 	ctx := t.Context()
-	transport := &http.Transport{MaxIdleConnsPerHost: clients}
-	defer transport.CloseIdleConnections()
-	w := &wire{base: "http://" + h.listen, token: h.token, http: &http.Client{Transport: transport}}
+	w := h.wire("", clients)
+	before := h.warmed(ctx, w, newSDKAnswers(w, 2).act)
 
-	warm := newTold(w, 2)
-	for n := range 20 {
-		if err := warm.act(ctx, fmt.Sprint("warm-", n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := h.deleteAll(ctx); err != nil {
-		t.Fatal(err)
-	}
-	transport.CloseIdleConnections()
-	before := h.rest()
-
-	a := newTold(w, length(8, 24))
+	a := newSDKAnswers(w, length(8, 24))
 	rounds := length(4, 300)
 	for round := range rounds {
 		if err := h.killedUnderSDKs(ctx, a, round, clients); err != nil {
 			t.Fatalf("round %d, before the kill: %v", round, err)
 		}
-		transport.CloseIdleConnections()
+		w.http.CloseIdleConnections()
 		h.start()
 		if err := a.kept(ctx); err != nil {
 			t.Fatalf("round %d, after the kill: %v", round, err)
@@ -57,12 +43,12 @@ func TestTheSDKsClientsSurviveKill9(t *testing.T) {
 	if err := h.deleteAll(ctx); err != nil {
 		t.Fatal(err)
 	}
-	transport.CloseIdleConnections()
+	w.http.CloseIdleConnections()
 	h.holdNothingBeyond(before)
 }
 
 // killedUnderSDKs kills the server at a random moment of a random call.
-func (h *host) killedUnderSDKs(ctx context.Context, a *told, round, clients int) error {
+func (h *host) killedUnderSDKs(ctx context.Context, a *sdkAnswers, round, clients int) error {
 	g := group{limit: clients}
 	doomed := untilKilled(ctx, &g, round, clients, a.act)
 	<-doomed
@@ -72,7 +58,7 @@ func (h *host) killedUnderSDKs(ctx context.Context, a *told, round, clients int)
 }
 
 // kept holds a server that was started again to all that was answered, by both wires.
-func (a *told) kept(ctx context.Context) error {
+func (a *sdkAnswers) kept(ctx context.Context) error {
 	there, err := a.wire.orkestrList(ctx)
 	if err != nil {
 		return err
@@ -84,49 +70,28 @@ func (a *told) kept(ctx context.Context) error {
 	if len(there) != len(keys) {
 		return fmt.Errorf("one wire lists %d sandboxes, the other %d", len(there), len(keys))
 	}
-	g := group{limit: 8}
-	for id, status := range there {
-		switch {
-		case a.dead[id]:
-			g.do(func() error { return fmt.Errorf("%s was deleted, and is %s", id, status) })
-		case status != "running":
-			g.do(func() error { return fmt.Errorf("%s is %s after a restart", id, status) })
-		case a.boxes[id] == nil: // its create was not answered; what is there is whole
-			g.do(func() error { return a.orkestrExec(ctx, &toldBox{id: id}, "unanswered") })
-		}
-	}
-	for id, b := range a.boxes {
-		if b.leaving && there[id] == "" {
-			delete(a.boxes, id)
-			a.dead[id] = true
-			continue
-		}
-		b.leaving = false // the delete was not begun
-		g.do(func() error {
-			if there[id] == "" {
-				return fmt.Errorf("%s was created, and is not there", id)
-			}
+	return a.held(there, "running", looks[*sdkBox]{
+		works: func(id string) error { return a.exec(ctx, orkestrPath(id), "unanswered") },
+		kept: func(b *sdkBox) error {
 			if b.key != "" && !slices.Contains(keys, b.key) {
-				return fmt.Errorf("%s was created with the key %s, which is not there", id, b.key)
+				return fmt.Errorf("it was created with the key %s, which is not there", b.key)
 			}
-			if err := a.keptOf(ctx, b); err != nil {
-				return fmt.Errorf("%s: %w", id, err)
+			return a.keptOf(ctx, b)
+		},
+		gone: func(id string) error {
+			for _, path := range []string{orkestrPath(id), gatewayPath(id)} {
+				_, err := a.wire.call(ctx, "GET", path, nil, nil)
+				if err := unlessMissing(err, missing); err != nil {
+					return err
+				}
 			}
 			return nil
-		})
-	}
-	for id := range a.dead {
-		for _, path := range []string{orkestrPath(id), gatewayPath(id)} {
-			if _, err := a.wire.call(ctx, "GET", path, nil, nil); !missing(err) {
-				g.do(func() error { return fmt.Errorf("%s was deleted, and a get says %w", id, err) })
-			}
-		}
-	}
-	return g.wait()
+		},
+	})
 }
 
-func (a *told) keptOf(ctx context.Context, b *toldBox) error {
-	for _, exec := range []func(context.Context, *toldBox, string) error{a.orkestrExec, a.gatewayExec} {
+func (a *sdkAnswers) keptOf(ctx context.Context, b *sdkBox) error {
+	for _, exec := range []func(context.Context, *sdkBox, string) error{a.orkestrExec, a.gatewayExec} {
 		if err := exec(ctx, b, "here"); err != nil {
 			return err
 		}
@@ -158,7 +123,7 @@ func (a *told) keptOf(ctx context.Context, b *toldBox) error {
 }
 
 // keptCommand waits for the end of a command in the background, and reads its log.
-func (a *told) keptCommand(ctx context.Context, b *toldBox, id string, c toldCommand) error {
+func (a *sdkAnswers) keptCommand(ctx context.Context, b *sdkBox, id string, c background) error {
 	path := orkestrPath(b.id) + "/commands/" + id
 	if _, _, stream, err := a.wire.send(ctx, "GET", path+"/logs?follow=true", "", nil); err != nil {
 		return err

@@ -9,83 +9,50 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 )
 
-// told are what a server has answered to clients of Orkestr's SDK and of the MCP Gateway's, and so has to keep.
-type told struct {
-	wire *wire
-	most int // sandboxes
-
-	mu     sync.Mutex
-	boxes  map[string]*toldBox
-	dead   map[string]bool // sandboxes that a delete was answered for
-	calls  int             // that were answered
-	many   int             // of those, too many at once
-	looked int             // commands that were found again
-	kinds  map[string]int
+// sdkAnswers are what a server has answered to clients of Orkestr's SDK and of the MCP Gateway's.
+type sdkAnswers struct {
+	answers[*sdkBox]
+	looked int // commands that were found again
 }
 
-// toldBox is what was answered about one sandbox.
-type toldBox struct {
-	id, key  string
-	leaving  bool              // a delete was asked for, and may have happened or not
-	files    map[string]string // by path
-	noFiles  []string          // that were deleted
-	commands map[string]toldCommand
+// sdkBox is what was answered about one sandbox.
+type sdkBox struct {
+	replied
+	key      string
+	commands map[string]background
 }
 
-// toldCommand is one in the background that was begun.
-type toldCommand struct {
+// background is a command in the background that was begun.
+type background struct {
 	says string
 	code int
 }
 
-func newTold(w *wire, most int) *told {
-	return &told{wire: w, most: most, boxes: make(map[string]*toldBox), dead: make(map[string]bool), kinds: make(map[string]int)}
+func newSDKBox(id, key string) *sdkBox {
+	return &sdkBox{replied: newReplied(id), key: key, commands: make(map[string]background)}
 }
 
-// did records what was answered.
-func (a *told) did(fn func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	fn()
-}
-
-// some returns a sandbox that no delete was asked for; nil where a new one is to be made.
-func (a *told) some() *toldBox {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all []*toldBox
-	for _, id := range slices.Sorted(maps.Keys(a.boxes)) {
-		if b := a.boxes[id]; !b.leaving {
-			all = append(all, b)
-		}
-	}
-	if len(all) == 0 || len(all) < a.most && rand.IntN(4) == 0 {
-		return nil
-	}
-	return all[rand.IntN(len(all))]
+func newSDKAnswers(w *wire, most int) *sdkAnswers {
+	return &sdkAnswers{answers: newAnswers[*sdkBox](w, most)}
 }
 
 // act does one random thing by one of the wires, and records what was answered. A server that is gone is broken.
-func (a *told) act(ctx context.Context, name string) error {
+func (a *sdkAnswers) act(ctx context.Context, name string) error {
 	b := a.some()
 	if b == nil {
 		if rand.IntN(2) == 0 {
-			return a.counted("create by orkestr", b, a.orkestrCreate(ctx))
+			return a.counted("create by orkestr", nil, a.orkestrCreate(ctx))
 		}
-		return a.counted("create by gateway", b, a.gatewayCreate(ctx, name))
+		return a.counted("create by gateway", nil, a.gatewayCreate(ctx, name))
 	}
 	kinds := []struct {
 		name string
-		do   func(context.Context, *toldBox, string) error
+		do   func(context.Context, *sdkBox, string) error
 	}{
 		{"exec by orkestr", a.orkestrExec}, {"exec by gateway", a.gatewayExec}, {"files by orkestr", a.orkestrWrite}, {"files by gateway", a.gatewayWrite},
 		{"a deleted file", a.removeFile}, {"background", a.begin}, {"background", a.begin}, {"delete", a.remove},
@@ -94,32 +61,15 @@ func (a *told) act(ctx context.Context, name string) error {
 	if k.name == "delete" && rand.IntN(4) > 0 {
 		k = kinds[0]
 	}
-	return a.counted(k.name, b, k.do(ctx, b, name))
+	return a.counted(k.name, &b.replied, k.do(ctx, b, name))
 }
 
-// counted counts an answer, and leaves errors out that are none of the server's. Each has to be one that the SDKs have a class for.
-func (a *told) counted(kind string, b *toldBox, err error) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, gone := errors.AsType[broken](err); gone || errors.Is(err, context.Canceled) {
-		return broken{err}
-	}
-	a.calls++
-	r, refused := errors.AsType[*refusal](err)
-	if refused && !classed(r) {
+// counted counts an answer, and fails for an error that the SDKs have no class for.
+func (a *sdkAnswers) counted(kind string, b *replied, err error) error {
+	if r, refused := errors.AsType[*refusal](err); refused && !classed(r) {
 		return fmt.Errorf("%s: an error that the SDK has no class for: %w", kind, r)
 	}
-	switch {
-	case err == nil:
-		a.kinds[kind]++
-		return nil
-	case refused && (r.status == http.StatusTooManyRequests || strings.Contains(r.body, "fleet_full_retry")):
-		a.many++
-		return nil
-	case b != nil && b.leaving && (!refused || r.status < 500):
-		return nil
-	}
-	return fmt.Errorf("%s: %w", kind, err)
+	return a.answers.counted(kind, b, err)
 }
 
 // classed reports whether an error has the form from which its SDK makes an exception of its own.
@@ -138,7 +88,7 @@ func classed(r *refusal) bool {
 // missing reports whether err says of what is asked for that it is not there, in a form of the SDKs.
 func missing(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
-	return ok && r.status == http.StatusNotFound && classed(r)
+	return ok && notFound(err) && classed(r)
 }
 
 // Where the SDKs are told that the APIs are, with what they add.
@@ -199,19 +149,19 @@ func (w *wire) gatewayRead(ctx context.Context, id, path string) (string, error)
 	return string(text), err
 }
 
-func (a *told) orkestrCreate(ctx context.Context) error {
+func (a *sdkAnswers) orkestrCreate(ctx context.Context) error {
 	var b struct{ ID, Status string }
 	_, err := a.wire.call(ctx, "POST", orkestrBase, object{"template": "python", "timeout_seconds": 86400, "network": "off"}, &b)
 	if err == nil && b.Status != "running" {
 		return fmt.Errorf("a create is answered with %+v", b)
 	}
 	if err == nil {
-		a.created(b.ID, "")
+		a.created(newSDKBox(b.ID, ""))
 	}
 	return err
 }
 
-func (a *told) gatewayCreate(ctx context.Context, key string) error {
+func (a *sdkAnswers) gatewayCreate(ctx context.Context, key string) error {
 	_, err := a.wire.call(ctx, "POST", gatewayBase, object{"session_key": key, "memory_mb": 128, "cpu_cores": 0.5, "idle_timeout_seconds": 0}, nil)
 	if err != nil {
 		return err
@@ -220,27 +170,21 @@ func (a *told) gatewayCreate(ctx context.Context, key string) error {
 	var b struct{ ID string }
 	_, err = a.wire.call(ctx, "GET", orkestrPath(key), nil, &b)
 	if err == nil {
-		a.created(b.ID, key)
+		a.created(newSDKBox(b.ID, key))
 	}
 	return err
 }
 
-func (a *told) created(id, key string) {
-	a.did(func() {
-		a.boxes[id] = &toldBox{id: id, key: key, files: make(map[string]string), commands: make(map[string]toldCommand)}
-	})
-}
-
-func (a *told) orkestrExec(ctx context.Context, b *toldBox, name string) error {
+func (a *sdkAnswers) orkestrExec(ctx context.Context, b *sdkBox, name string) error {
 	return a.exec(ctx, orkestrPath(b.id), name)
 }
 
-func (a *told) gatewayExec(ctx context.Context, b *toldBox, name string) error {
+func (a *sdkAnswers) gatewayExec(ctx context.Context, b *sdkBox, name string) error {
 	return a.exec(ctx, gatewayPath(b.id), name)
 }
 
 // exec runs a command by the path of either wire: the fields are the same.
-func (a *told) exec(ctx context.Context, path, name string) error {
+func (a *sdkAnswers) exec(ctx context.Context, path, name string) error {
 	var r struct {
 		ExitCode       int `json:"exit_code"`
 		Stdout, Stderr string
@@ -253,7 +197,7 @@ func (a *told) exec(ctx context.Context, path, name string) error {
 	return err
 }
 
-func (a *told) orkestrWrite(ctx context.Context, b *toldBox, name string) error {
+func (a *sdkAnswers) orkestrWrite(ctx context.Context, b *sdkBox, name string) error {
 	files := map[string]string{"dir/" + name: strings.Repeat(name, 1+rand.IntN(2000)), name: name}
 	var list []object
 	for path, text := range files {
@@ -279,7 +223,7 @@ func (a *told) orkestrWrite(ctx context.Context, b *toldBox, name string) error 
 	return nil
 }
 
-func (a *told) gatewayWrite(ctx context.Context, b *toldBox, name string) error {
+func (a *sdkAnswers) gatewayWrite(ctx context.Context, b *sdkBox, name string) error {
 	text := strings.Repeat(name, 1+rand.IntN(2000))
 	_, _, _, err := a.wire.send(ctx, "PUT", gatewayPath(b.id)+"/files/up-"+name, "application/octet-stream", strings.NewReader(text))
 	if err == nil {
@@ -288,7 +232,7 @@ func (a *told) gatewayWrite(ctx context.Context, b *toldBox, name string) error 
 	return err
 }
 
-func (a *told) removeFile(ctx context.Context, b *toldBox, name string) error {
+func (a *sdkAnswers) removeFile(ctx context.Context, b *sdkBox, name string) error {
 	path := "gone-" + name
 	_, _, _, err := a.wire.send(ctx, "PUT", gatewayPath(b.id)+"/files/"+path, "application/octet-stream", strings.NewReader(name))
 	if err == nil {
@@ -301,8 +245,8 @@ func (a *told) removeFile(ctx context.Context, b *toldBox, name string) error {
 }
 
 // begin begins a command in the background, and leaves it.
-func (a *told) begin(ctx context.Context, b *toldBox, name string) error {
-	c := toldCommand{says: "begun " + name + "\nand on\n", code: rand.IntN(100)}
+func (a *sdkAnswers) begin(ctx context.Context, b *sdkBox, name string) error {
+	c := background{says: "begun " + name + "\nand on\n", code: rand.IntN(100)}
 	var r struct{ ID string }
 	_, err := a.wire.call(ctx, "POST", orkestrPath(b.id)+"/commands", object{"command": fmt.Sprintf("echo begun %s; sleep 0.%02d; echo and on >&2; exit %d", name, rand.IntN(50), c.code)}, &r)
 	if err == nil {
@@ -311,7 +255,7 @@ func (a *told) begin(ctx context.Context, b *toldBox, name string) error {
 	return err
 }
 
-func (a *told) remove(ctx context.Context, b *toldBox, _ string) error {
+func (a *sdkAnswers) remove(ctx context.Context, b *sdkBox, _ string) error {
 	a.did(func() { b.leaving = true })
 	path := orkestrPath(b.id)
 	if rand.IntN(2) == 0 {
@@ -322,7 +266,7 @@ func (a *told) remove(ctx context.Context, b *toldBox, _ string) error {
 		return nil // another client's delete was first
 	}
 	if err == nil {
-		a.did(func() { delete(a.boxes, b.id); a.dead[b.id] = true })
+		a.deleted(b.id)
 	}
 	return err
 }
