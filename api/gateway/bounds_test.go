@@ -4,29 +4,20 @@
 package gateway_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"sandpit.dev/access"
 	"sandpit.dev/api/gateway"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/guard/guardtest"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
-
-// tokens takes every token as one of the same project.
-type tokens struct{}
-
-func (tokens) Admit(ctx context.Context, _ string) (access.Caller, context.Context, func(), error) {
-	return access.Caller{Project: "default", Actor: "alice", Scopes: access.DefaultScopes()}, ctx, func() {}, nil
-}
 
 // stopped are records of sandboxes, which no host has.
 func stopped(t *testing.T, s *enginetest.Server, ids []sandbox.ID) {
@@ -48,16 +39,11 @@ func stopped(t *testing.T, s *enginetest.Server, ids []sandbox.ID) {
 // Of lists that have no next page the bounds that docs/gateway.md says are those that there are.
 func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
-	g, err := guard.New(guard.Options{Tokens: tokens{}})
-	must(t, err)
 	s := enginetest.Start(t, t.TempDir())
-	a := over(t, g, s)
+	ask := guardtest.Getter(t, func(t *testing.T, g *guard.Guard) http.Handler { return over(t, g, s) })
 	get := func(path string) (int, []json.RawMessage, string) {
 		t.Helper()
-		r := httptest.NewRequest("GET", "http://127.0.0.1"+gateway.Base+"/api/v1/"+path, nil)
-		r.Header.Set("Authorization", "Bearer x")
-		w := httptest.NewRecorder()
-		a.ServeHTTP(w, r)
+		w := ask(gateway.Base + "/api/v1/" + path)
 		var list struct{ Items []json.RawMessage }
 		_ = json.Unmarshal(w.Body.Bytes(), &list) // of a refusal there is none
 		return w.Code, list.Items, w.Body.String()

@@ -4,29 +4,20 @@
 package orkestr_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"sandpit.dev/access"
 	"sandpit.dev/api/guard"
+	"sandpit.dev/api/guard/guardtest"
 	"sandpit.dev/api/orkestr"
 	"sandpit.dev/engine/enginetest"
 	"sandpit.dev/sandbox"
 	"sandpit.dev/store"
 )
-
-// tokens takes every token as one of the same project.
-type tokens struct{}
-
-func (tokens) Admit(ctx context.Context, _ string) (access.Caller, context.Context, func(), error) {
-	return access.Caller{Project: "default", Actor: "alice", Scopes: access.DefaultScopes()}, ctx, func() {}, nil
-}
 
 // taken are records of snapshots, which no disk has.
 func taken(t *testing.T, s *enginetest.Server, from, to int) {
@@ -47,16 +38,11 @@ func taken(t *testing.T, s *enginetest.Server, from, to int) {
 // A list of snapshots, which has no next page, has 10,000.
 func TestTheListOfSnapshotsIsBounded(t *testing.T) {
 	t.Parallel()
-	g, err := guard.New(guard.Options{Tokens: tokens{}})
-	must(t, err)
 	s := enginetest.Start(t, t.TempDir())
-	a := over(t, g, s)
+	get := guardtest.Getter(t, func(t *testing.T, g *guard.Guard) http.Handler { return over(t, g, s) })
 	list := func() (int, int, string) {
 		t.Helper()
-		r := httptest.NewRequest("GET", "http://127.0.0.1"+orkestr.Base+"/v1/sandboxes/snapshots", nil)
-		r.Header.Set("Authorization", "Bearer x")
-		w := httptest.NewRecorder()
-		a.ServeHTTP(w, r)
+		w := get(orkestr.Base + "/v1/sandboxes/snapshots")
 		var got struct{ Snapshots []json.RawMessage }
 		_ = json.Unmarshal(w.Body.Bytes(), &got) // of a refusal there is none
 		return w.Code, len(got.Snapshots), w.Body.String()

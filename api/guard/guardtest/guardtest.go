@@ -121,6 +121,16 @@ func open(t *testing.T, c Coat) *house {
 	return h
 }
 
+// Getter returns what gets a path of a coat behind a guard, with [Token].
+func Getter(t *testing.T, handler func(t *testing.T, g *guard.Guard) http.Handler) func(path string) *httptest.ResponseRecorder {
+	t.Helper()
+	h := open(t, Coat{Handler: handler, Method: http.MethodGet, Present: []func(*http.Request, string){Bearer}})
+	return func(path string) *httptest.ResponseRecorder {
+		h.Path = path
+		return h.ask(h.with(Token))
+	}
+}
+
 // ask sends the coat's request, as change has it.
 func (h *house) ask(change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(h.Method, "http://box.example.org"+h.Path, strings.NewReader(h.Body))
