@@ -66,7 +66,7 @@ const (
 	EventSkillInstalled EventType = "skill.installed" // Path is the directory; Detail has its name
 
 	EventTemplate        EventType = "template.created" // ProcessID is the template's id; Sandbox is empty, as of the next
-	EventTemplateUpdated EventType = "template.updated" // likewise; nothing is made of it for now, or is again
+	EventTemplateUpdated EventType = "template.updated" // likewise; it is made inactive, or active again
 	EventTemplateDeleted EventType = "template.deleted" // one version; sandboxes that were made of it stay
 	EventReady           EventType = "sandbox.ready"    // what its start command began is ready, or OK is false and Detail says why not
 

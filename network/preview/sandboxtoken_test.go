@@ -62,7 +62,7 @@ func TestASandboxsOwnTokenOpensEachOfItsPorts(t *testing.T) {
 	h.get(h.hostOf(web), "/", "X-Orkestr-Preview-Token", token).want(t, 200)
 }
 
-func TestABrowserThatHasShownASandboxsTokenIsInForADay(t *testing.T) {
+func TestABrowserThatHasShownASandboxsTokenIsInForTwelveHours(t *testing.T) {
 	h := open(t, mirror)
 	h.show(web, preview.Seen{Project: "default", Key: "k1"})
 	token := h.links.SandboxToken("default", web, "k1")
