@@ -17,19 +17,20 @@ def until(word):
     sys.stdin.readline()
 
 
-def kinds(todo):
-    """Starts what is cut off by the kill. The dictionary has what each raised by the end of the threads."""
-    raised = {}
+def begin(calls):
+    """Begins each of the calls, by name, in a thread of its own. Returns the threads, and a dictionary that has, once they have
+    ended, the class of what each call raised, or what it returned."""
+    outcomes = {}
 
-    def does(name, do):
+    def outcome(name, call):
         try:
-            raised[name] = do()
+            outcomes[name] = call()
         except Exception as x:
-            raised[name] = type(x)
-    threads = [threading.Thread(target=does, args=one) for one in todo.items()]
+            outcomes[name] = type(x)
+    threads = [threading.Thread(target=outcome, args=one) for one in calls.items()]
     for t in threads:
         t.start()
-    return raised, threads
+    return threads, outcomes
 
 
 async def main():
@@ -45,7 +46,7 @@ async def main():
         other = await g.create(session_key="one", metadata={"c": "d"})
         await g.upload_file(other.id, "up.bin", content=bytes(range(256)))
         check("before: labels land on the audit log", (await g.exec(other.id, "true", metadata={"step": "x"})).exit_code, 0)
-        raised, threads = kinds({
+        threads, outcomes = begin({
             "exec": lambda: s.exec("touch runs; sleep 600", timeout_seconds=600), "stream": lambda: list(s.exec_stream("touch streams; sleep 600", timeout_seconds=600)), "follow": lambda: list(b.stream()),
         })
         hung = asyncio.create_task(g.exec(other.id, "touch runs; sleep 600", timeout=600))
@@ -55,8 +56,8 @@ async def main():
         until("ready")
         for t in threads:
             t.join()
-        for name, kind in raised.items():
-            check("cut off: " + name, kind, o.ConnectionError)
+        for name, outcome in outcomes.items():
+            check("cut off: " + name, outcome, o.ConnectionError)
         await araises("cut off: exec of the gateway's", m.GatewayError, hung)
         raises("gone: get", o.ConnectionError, lambda: Sandbox.get(s.id))
         raises("gone: a write", o.ConnectionError, lambda: s.files.write("lost", "x"))
