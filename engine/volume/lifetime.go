@@ -60,8 +60,7 @@ func (k *Keeper) Update(ctx context.Context, project, ref string, p Patch, who c
 				return err
 			}
 		}
-		info.Volume = *v
-		info.Users, err = tx.Volumes().Users(v.ID)
+		info, err = infoOf(tx, v)
 		return err
 	})
 	if err != nil {

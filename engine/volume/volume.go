@@ -145,11 +145,11 @@ func (k *Keeper) List(ctx context.Context, project string) ([]Info, error) {
 			if v.State != sandbox.VolumeReady {
 				continue
 			}
-			users, err := tx.Volumes().Users(v.ID)
+			info, err := infoOf(tx, v)
 			if err != nil {
 				return err
 			}
-			out = append(out, Info{Volume: *v, Users: users})
+			out = append(out, info)
 		}
 		return nil
 	})
@@ -170,8 +170,7 @@ func (k *Keeper) Get(ctx context.Context, project, ref string) (Info, error) {
 		if err != nil {
 			return err
 		}
-		info.Volume = *v
-		info.Users, err = tx.Volumes().Users(v.ID)
+		info, err = infoOf(tx, v)
 		return err
 	})
 	if err != nil {
@@ -179,6 +178,12 @@ func (k *Keeper) Get(ctx context.Context, project, ref string) (Info, error) {
 	}
 	info.UsedBytes = k.Usage(ctx, &info.Volume)
 	return info, ctx.Err()
+}
+
+// infoOf returns a volume with its users; [Keeper.Usage] says what it holds.
+func infoOf(tx store.Tx, v *sandbox.Volume) (Info, error) {
+	users, err := tx.Volumes().Users(v.ID)
+	return Info{Volume: *v, Users: users}, err
 }
 
 // Usage returns what a volume holds; -1 where nobody can tell.
