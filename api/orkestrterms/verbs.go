@@ -5,7 +5,6 @@ package orkestrterms
 
 import (
 	"context"
-	"strings"
 
 	"sandpit.dev/access"
 	"sandpit.dev/api/service"
@@ -42,12 +41,13 @@ func volumeFor(ctx context.Context, all service.Volumes, c access.Caller, name s
 	if _, err = all.Volume(ctx, c, name); !fault.Is(err, fault.NotFound) {
 		return undo, err
 	}
+	if err := sandbox.CheckKey("volume", name); err != nil {
+		return undo, err
+	}
 	v, err := all.CreateVolume(ctx, c, volume.Request{Name: name, SizeMB: DefaultVolumeMB})
 	switch {
 	case fault.Is(err, fault.Exists): // another create was faster
 		return undo, nil
-	case fault.Is(err, fault.Invalid):
-		return undo, fault.InvalidField("volume", "%s", strings.TrimPrefix(fault.As(err).Message, "name: "))
 	case err != nil:
 		return undo, err
 	}
