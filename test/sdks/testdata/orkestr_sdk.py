@@ -316,7 +316,10 @@ too_large = [x.size for x in Sandbox.limits().sizes if not x.allowed]
 for x in too_large:
     raises("create: more than there may be", o.PlanLimitError, lambda: Sandbox.create(template="python", size=x), "size", "use a smaller one")
 raises("create: a network that is none", o.APIError, lambda: Sandbox.create(template="python", network="some"), "network")
-raises("create: a name that is none", o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=["a b"]), "allow_domains")
+for name, domains in {"a space": ["a b"], "all": ["*"], "nothing": [""], "a URL": ["https://example.com"], "a port": ["example.com:22"], "all within": ["*.*.example.com"], "1,000": ["e%d.example.com" % i for i in range(1000)]}.items():
+    raises("create: a domain that is none: " + name, o.APIError, lambda: Sandbox.create(template="python", network="restricted", allow_domains=domains), "allow_domains")
+for name in "a/b", "..", "x" * 300, "a\n":
+    raises("create: a volume's name that is none: " + repr(name[:3]), o.APIError, lambda: Sandbox.create(template="python", volume=name), "volume: ")
 raises("create: 1,000 labels", o.APIError, lambda: Sandbox.create(template="python", metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: 1,000 labels", o.APIError, lambda: Sandbox.list(metadata={str(i): "x" for i in range(1000)}), "metadata")
 raises("list: a status that is none", o.APIError, lambda: Sandbox.list(status="ill"), "status")
