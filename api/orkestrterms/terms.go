@@ -1,9 +1,9 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package orkestrterms turns what Orkestr's clients say of a sandbox into what the engine is asked for, and says what they
-// are told of one. It is what its REST wire and its tools of MCP have in common, and neither: which fields a create has, their
-// bounds and what they mean stand here alone.
+// Package orkestrterms turns what Orkestr's clients ask for into requests to the engine, and sandboxes into what these
+// clients read. Its REST wire and its MCP tools share it, so that the fields of a create, their bounds and their meaning
+// are defined once.
 package orkestrterms
 
 import (
@@ -23,7 +23,7 @@ const (
 	MostLife  = int64(sandbox.MaxClock / time.Second)
 )
 
-// Persist is where a volume is.
+// Persist is the path at which a sandbox has its volume.
 const Persist = "/persist"
 
 // What becomes of a sandbox at its end.
@@ -40,7 +40,7 @@ func Networks() []string {
 	return []string{string(sandbox.NetworkOff), string(sandbox.NetworkRestricted), string(sandbox.NetworkOpen)}
 }
 
-// Create is what is said of a sandbox that shall be.
+// Create is a request for a sandbox, by the names that clients use.
 type Create struct {
 	Template   string            `json:"template"`
 	Size       string            `json:"size"`            // "": the server's default amounts
@@ -55,7 +55,7 @@ type Create struct {
 	Volume     *string           `json:"volume"` // made where there is none of that name
 }
 
-// Life reads timeout_seconds.
+// Life returns the lifetime of so many seconds. The error is about timeout_seconds.
 func Life(seconds int64) (time.Duration, error) {
 	if seconds < LeastLife || seconds > MostLife {
 		return 0, fault.InvalidField("timeout_seconds", "%d is outside %d to %d", seconds, LeastLife, MostLife)
@@ -63,8 +63,8 @@ func Life(seconds int64) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// Request is what the engine is asked for, but for the volume. Fields that a snapshot decides are left out where from, a
-// snapshot, is not "".
+// Request returns the engine's request, without the volume. With from, the id or name of a snapshot, the fields that the
+// snapshot decides are left out; "" is no snapshot.
 func (c *Create) Request(s *service.Services, from string) (engine.CreateRequest, error) {
 	r := engine.CreateRequest{From: from, Env: c.Env, Metadata: c.Metadata, AutoResume: c.AutoResume}
 	if c.Timeout != nil {
@@ -103,7 +103,7 @@ func (c *Create) Request(s *service.Services, from string) (engine.CreateRequest
 	return r, err
 }
 
-// Fits reports whether a sandbox may be of a size where most is the most of one.
+// Fits reports whether most, the server's upper bound of one sandbox, allows a size.
 func Fits(s sandbox.Size, most sandbox.Limits) bool {
 	return s.CPU <= most.CPU && s.MemoryMB <= most.MemoryMB
 }
@@ -114,7 +114,7 @@ type TooLarge struct{ error }
 // Unwrap returns the error about the field.
 func (e TooLarge) Unwrap() error { return e.error }
 
-// network is what a sandbox may reach; nil: nothing was said of it.
+// network returns what a sandbox may reach; nil: the request does not say.
 func network(mode string, domains []string) (*sandbox.NetworkPolicy, error) {
 	m := sandbox.NetworkMode(mode)
 	switch m {
@@ -139,7 +139,7 @@ func network(mode string, domains []string) (*sandbox.NetworkPolicy, error) {
 	return p, nil
 }
 
-// Here refuses a place that is not this server: where data is kept is a promise.
+// Here returns an error for a region that is not the server's own: where data is kept is a promise.
 func Here(region *string, own string) error {
 	if region == nil || *region == own {
 		return nil
@@ -149,7 +149,7 @@ func Here(region *string, own string) error {
 	return e.WithRemedy("leave region out, if it does not matter where it is")
 }
 
-// Sandbox is what is told of a sandbox, but for its times.
+// Sandbox is a sandbox as clients read it, without its times.
 type Sandbox struct {
 	ID         string            `json:"id"`
 	Status     string            `json:"status"`
@@ -164,7 +164,7 @@ type Sandbox struct {
 	Volume     *string           `json:"volume"`
 }
 
-// Of returns what is told of a sandbox of a server that is called region.
+// Of returns a sandbox as clients read it. The region is the server's.
 func Of(s *sandbox.Sandbox, n service.Networks, region string) Sandbox {
 	out := Sandbox{
 		ID: string(s.ID), Status: Status(s.State), Template: s.AskedImage, Network: string(n.InForce(s.Network).Mode), CPU: s.Limits.CPU, MemoryMB: s.Limits.MemoryMB,
@@ -193,7 +193,7 @@ func Of(s *sandbox.Sandbox, n service.Networks, region string) Sandbox {
 // Terminated is the status of what is gone.
 const Terminated = "terminated"
 
-// Status is what a state is called. What is stopped is called paused: a resume has it run again, of its files.
+// Status returns the status of a state. What is stopped is paused, too: a resume starts it again, with its files.
 func Status(s sandbox.State) string {
 	switch s {
 	case sandbox.Creating, sandbox.Starting:
