@@ -74,6 +74,9 @@ func doCrash(dir, point string) error {
 	if strings.HasSuffix(kept, stepByStep) {
 		o.Runtimes["memory"] = &faulty{Driver: host.Driver()} // whose instances are no runtime.Restorer
 	}
+	if kept == expiryOfAVolume {
+		o.JanitorRound = 10 * time.Millisecond
+	}
 	if strings.HasPrefix(point, "pool.") {
 		o.Pools = []prewarm.Pool{{Image: "python", Min: 1}}
 		armed.Store(true)

@@ -7,9 +7,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"sandpit.dev/engine"
 	"sandpit.dev/engine/update"
@@ -99,11 +101,18 @@ func crashKept(ctx context.Context, e *engine.Engine, scenario string, armed *at
 		_, err = volume.NewService(e).CreateVolume(ctx, alice, volume.Request{Name: "v"})
 	case "delete of a volume":
 		err = volume.NewService(e).DeleteVolume(ctx, alice, "v")
+	case expiryOfAVolume:
+		if _, err = volume.NewService(e).CreateVolume(ctx, alice, volume.Request{Name: "v", Lifetime: time.Second}); err == nil {
+			select {} // the janitor deletes it
+		}
 	case "checkpoint":
 		err = run("echo three > file")
 	}
 	return err
 }
+
+// expiryOfAVolume is the scenario whose engine looks often for volumes that have expired.
+const expiryOfAVolume = "expiry of a volume"
 
 // stepByStep ends the name of a scenario whose runtime exchanges no disk at once.
 const stepByStep = ", step by step"
@@ -181,6 +190,9 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 		{"delete of a volume", "unvolume.intent", up},
 		{"delete of a volume", "unvolume.done", up},
 		{"delete of a volume", "unvolume.outcome", up},
+		{expiryOfAVolume, "unvolume.intent", up},
+		{expiryOfAVolume, "unvolume.done", up},
+		{expiryOfAVolume, "unvolume.outcome", up},
 		{"checkpoint", "snapshot.intent", with(up, func(x *expect) { x.file = "three\n" })},
 		{"checkpoint", "snapshot.done", with(up, func(x *expect) { x.file = "three\n" })},
 		{"checkpoint", "snapshot.outcome", with(more, func(x *expect) { x.file = "three\n" })},
@@ -199,6 +211,9 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 			}
 			snaps, vols := h.keptRecords()
 			got.snapshots, got.volumes = len(snaps), len(vols)
+			if c.scenario == expiryOfAVolume {
+				h.expiredOnce()
+			}
 			p, err := h.engine.List(t.Context(), alice, engine.SandboxesRequest{})
 			if err != nil {
 				t.Fatal(err)
@@ -233,6 +248,20 @@ func TestAServerThatIsKilledAtWhatItKeeps(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// expiredOnce fails unless the one volume that there was is told as expired, and then as deleted.
+func (h *house) expiredOnce() {
+	h.t.Helper()
+	var got []sandbox.EventType
+	for _, ev := range h.events("") {
+		if strings.HasPrefix(string(ev.Type), "volume.") {
+			got = append(got, ev.Type)
+		}
+	}
+	if want := []sandbox.EventType{sandbox.EventVolume, sandbox.EventVolumeExpired, sandbox.EventVolumeDeleted}; !slices.Equal(got, want) {
+		h.t.Errorf("got the events %v, want %v", got, want)
 	}
 }
 
