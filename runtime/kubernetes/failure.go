@@ -112,8 +112,8 @@ func unschedulable(c corev1.PodCondition) bool {
 // unbound returns what the cluster says of a pod whose claim has no volume yet; "": it says nothing.
 func unbound(p *corev1.Pod) string {
 	for _, c := range p.Status.Conditions {
-		// The scheduler writes it so of one that is not bound, and in small letters of one that it has not heard of yet.
-		if unschedulable(c) && strings.Contains(strings.ToLower(c.Message), "persistentvolumeclaim") {
+		// The scheduler names claims that are not bound, and in small letters claims and volumes that it has not heard of yet.
+		if unschedulable(c) && strings.Contains(strings.ToLower(c.Message), "persistentvolume") {
 			return sandbox.Clip(c.Message, maxSaid)
 		}
 	}

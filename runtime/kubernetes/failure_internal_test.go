@@ -16,6 +16,7 @@ func TestAPodWhoseClaimIsNotKnownYetMayRun(t *testing.T) {
 	i := &Instance{d: &Driver{}, id: "abcdefgh12345678"}
 	for message, hopeless := range map[string]bool{
 		`0/1 nodes are available: persistentvolumeclaim "sandbox-x" not found. not found`:                false,
+		`0/1 nodes are available: persistentvolume "pvc-x" not found. not found`:                         false,
 		`0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found`:           false,
 		`0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No victims`: true,
 	} {
