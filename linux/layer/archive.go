@@ -23,10 +23,6 @@ const (
 	attrRecordHex = "SANDPIT.xattr."
 	// literalRecord: the name is what it says, in spite of the whiteoutPrefix.
 	literalRecord = "SANDPIT.literal"
-	// sparseRecord is followed by the size of a file with holes, in an archive of a backup
-	// alone: what the entry holds is each part that is no hole, after its offset and its
-	// length in 8 bytes each, big-endian.
-	sparseRecord = "SANDPIT.sparse"
 )
 
 // maxArchivePath bounds the path of an entry in bytes: each one is read as a whole.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/sparse"
 )
 
 // sameAgain is a tree without what an archive cannot have.
@@ -159,9 +160,9 @@ func TestAnArchiveOfABackupIsHostile(t *testing.T) {
 	part := func(at, length uint64, data string) string {
 		return string(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, at), length)) + data
 	}
-	sparse := func(size, data string) func(*tar.Writer) {
+	holes := func(size, data string) func(*tar.Writer) {
 		return func(w *tar.Writer) {
-			_ = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "f", Mode: 0o600, Size: int64(len(data)), PAXRecords: map[string]string{sparseRecord: size}, Format: tar.FormatPAX})
+			_ = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "f", Mode: 0o600, Size: int64(len(data)), PAXRecords: map[string]string{sparse.Record: size}, Format: tar.FormatPAX})
 			_, _ = w.Write([]byte(data))
 		}
 	}
@@ -169,16 +170,16 @@ func TestAnArchiveOfABackupIsHostile(t *testing.T) {
 		return func(w *tar.Writer) { _ = w.WriteHeader(&h) }
 	}
 	for name, fill := range map[string]func(*tar.Writer){
-		"parts beyond the end":    sparse("10", part(8, 4, "over")),
-		"parts that overlap":      sparse("100", part(10, 4, "over")+part(12, 4, "over")),
-		"parts that go back":      sparse("100", part(50, 1, "x")+part(10, 1, "y")),
-		"a part that is cut off":  sparse("100", part(10, 50, "short")),
-		"a part beyond any file":  sparse("9223372036854775807", part(1<<63, 4, "over")),
-		"a length beyond any":     sparse("9223372036854775807", part(4, 1<<63, "over")),
-		"an end that wraps":       sparse("9223372036854775807", part(1<<63-1, 1<<63-1, "over")),
-		"a size that is none":     sparse("-1", ""),
-		"a size that is no digit": sparse("x", ""),
-		"a head that is cut off":  sparse("10", "short"),
+		"parts beyond the end":    holes("10", part(8, 4, "over")),
+		"parts that overlap":      holes("100", part(10, 4, "over")+part(12, 4, "over")),
+		"parts that go back":      holes("100", part(50, 1, "x")+part(10, 1, "y")),
+		"a part that is cut off":  holes("100", part(10, 50, "short")),
+		"a part beyond any file":  holes("9223372036854775807", part(1<<63, 4, "over")),
+		"a length beyond any":     holes("9223372036854775807", part(4, 1<<63, "over")),
+		"an end that wraps":       holes("9223372036854775807", part(1<<63-1, 1<<63-1, "over")),
+		"a size that is none":     holes("-1", ""),
+		"a size that is no digit": holes("x", ""),
+		"a head that is cut off":  holes("10", "short"),
 		"a way up":                plain(tar.Header{Typeflag: tar.TypeReg, Name: "../up"}),
 		"a device":                plain(tar.Header{Typeflag: tar.TypeChar, Name: "dev", Devmajor: 1, Devminor: 3}),
 		"a link out":              plain(tar.Header{Typeflag: tar.TypeLink, Name: "l", Linkname: "../../up"}),

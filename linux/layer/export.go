@@ -34,7 +34,7 @@ func (s *Store) Export(ctx context.Context, snapshot string, w io.Writer) error 
 }
 
 // ExportDisk is Export for a backup: a file with holes is written without them
-// ([sparseRecord]), so that the archive is as long as what the disk holds. It writes
+// ([sparse.Record]), so that the archive is as long as what the disk holds. It writes
 // snapshots of volumes too.
 func (s *Store) ExportDisk(ctx context.Context, snapshot string, w io.Writer) error {
 	return s.export(ctx, snapshot, w, true)

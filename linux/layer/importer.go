@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/sparse"
 )
 
 const (
@@ -35,7 +36,7 @@ var mountPoints = [...]string{"dev", "proc", "sys"}
 // it opened from the top, part by part, without following a link.
 type importer struct {
 	tar     *tar.Reader
-	backup  bool // of the whole of a disk: sparseRecord means something, and all is taken as it was
+	backup  bool // of the whole of a disk: sparse.Record means something, and all is taken as it was
 	top     int
 	left    int64 // bytes
 	most    int64
@@ -358,8 +359,14 @@ func (im *importer) file(h *tar.Header, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if size, ok := h.PAXRecords[sparseRecord]; ok && im.backup {
-		err = im.sparseContent(fd, h, size)
+	var parts *sparse.Parts
+	if im.backup {
+		if parts, err = sparse.Parse(h, im.tar); err != nil {
+			return invalidEntry(h, "%s", err)
+		}
+	}
+	if parts != nil {
+		err = im.sparseContent(fd, h, parts)
 	} else {
 		err = im.content(fd, 0, h.Size)
 		if err == nil {

@@ -8,57 +8,25 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
-	"math"
-	"strconv"
+
+	"sandpit.dev/linux/sparse"
 )
 
-// sparseRecord is the size of a file with holes, in an archive of an agent's: the entry holds each part that is none, after its offset and its
-// length in 8 bytes each, big-endian.
-const sparseRecord = "SANDPIT.sparse"
-
-const partHead = 16
-
-// parts reads what a file holds that is no hole.
-type parts struct {
-	content io.Reader
-	size    int64 // of the file
-	left    int64 // of the entry
-	last    int64 // where the part before ended
+// partsOf returns the parts of an entry; nil if it has no record of holes.
+func partsOf(h *tar.Header, content io.Reader) (*sparse.Parts, error) {
+	p, err := sparse.Parse(h, content)
+	return p, told(err)
 }
 
-// partsOf returns those of an entry; nil: it has no record of holes.
-func partsOf(h *tar.Header, content io.Reader) (*parts, error) {
-	record, ok := h.PAXRecords[sparseRecord]
-	if !ok {
-		return nil, nil
+// told returns err, as a sentence if it says what is wrong with an entry.
+func told(err error) error {
+	if wrong, ok := errors.AsType[sparse.FormatError](err); ok {
+		return fmt.Errorf("it has a file that %w", wrong)
 	}
-	size, err := strconv.ParseInt(record, 10, 64)
-	if err != nil || size < 0 {
-		return nil, errors.New("it has a file with holes and no size")
-	}
-	return &parts{content: content, size: size, left: h.Size}, nil
-}
-
-// next returns where the next part is; io.EOF: there is none.
-func (p *parts) next() (at, length int64, err error) {
-	if p.left == 0 {
-		return 0, 0, io.EOF
-	}
-	var head [partHead]byte
-	if _, err := io.ReadFull(p.content, head[:]); err != nil {
-		return 0, 0, err
-	}
-	p.left -= partHead
-	from, n := binary.BigEndian.Uint64(head[:8]), binary.BigEndian.Uint64(head[8:])
-	if from > math.MaxInt64 || n > math.MaxInt64 || int64(from) < p.last || int64(n) > p.left || int64(n) > p.size-int64(from) { //nolint:gosec // as asked before
-		return 0, 0, errors.New("it has a file whose parts do not fit together")
-	}
-	at, length = int64(from), int64(n) //nolint:gosec // as above
-	p.left -= length
-	p.last = at + length
-	return at, length, nil
+	return err
 }
 
 // plain returns the size of a file, and what reads it with its holes as zeros.
@@ -67,12 +35,13 @@ func plain(h *tar.Header, content io.Reader) (int64, io.Reader, error) {
 	if err != nil || p == nil {
 		return h.Size, content, err
 	}
-	return p.size, &filled{p: p}, nil
+	return p.Size, &filled{p: p, content: content}, nil
 }
 
 // filled reads a file with holes.
 type filled struct {
-	p         *parts
+	p         *sparse.Parts
+	content   io.Reader // what p reads
 	pos       int64
 	at, until int64 // the part that is read, or is next
 	ended     bool
@@ -80,12 +49,12 @@ type filled struct {
 
 func (f *filled) Read(b []byte) (int, error) {
 	if f.pos >= f.until && !f.ended {
-		at, length, err := f.p.next()
+		at, length, err := f.p.Next()
 		if err == io.EOF {
-			f.ended, at, length, err = true, f.p.size, 0, nil
+			f.ended, at, length, err = true, f.p.Size, 0, nil
 		}
 		if err != nil {
-			return 0, err
+			return 0, told(err)
 		}
 		f.at, f.until = at, at+length
 	}
@@ -95,10 +64,10 @@ func (f *filled) Read(b []byte) (int, error) {
 		f.pos += n
 		return int(n), nil
 	}
-	if f.pos == f.p.size {
+	if f.pos == f.p.Size {
 		return 0, io.EOF
 	}
-	n, err := f.p.content.Read(b[:min(int64(len(b)), f.until-f.pos)])
+	n, err := f.content.Read(b[:min(int64(len(b)), f.until-f.pos)])
 	f.pos += int64(n)
 	if err == io.EOF && f.pos < f.until {
 		err = io.ErrUnexpectedEOF
@@ -162,24 +131,25 @@ func sumOf(h *tar.Header, content io.Reader) (size int64, sum [sha256.Size]byte,
 	if p == nil {
 		size, err = io.Copy(s, content)
 	} else {
-		size, err = p.size, p.sum(s)
+		size, err = p.Size, s.parts(p, content)
 	}
 	s.flush(0)
 	s.sum.Sum(sum[:0])
 	return size, sum, err
 }
 
-func (p *parts) sum(s *blockSum) error {
+// parts sums the parts of a file.
+func (s *blockSum) parts(p *sparse.Parts, content io.Reader) error {
 	for {
-		at, length, err := p.next()
+		at, length, err := p.Next()
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
-			return err
+			return told(err)
 		}
 		s.seek(at)
-		if _, err := io.CopyN(s, p.content, length); err != nil {
+		if _, err := io.CopyN(s, content, length); err != nil {
 			return err
 		}
 	}

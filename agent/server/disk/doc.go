@@ -14,10 +14,6 @@ const (
 	attributeRecord = "SCHILY.xattr." // followed by an attribute's name
 	// bareRecord is followed by an attribute's name in hex: of one that has no value, or a "=" in its name.
 	bareRecord = "SANDPIT.xattr."
-	// sparseRecord is the size of a file with holes. The entry holds each part that is none, after its
-	// offset and its length in 8 bytes each, big-endian.
-	sparseRecord = "SANDPIT.sparse"
-	partHead     = 16
 )
 
 // maxPath bounds the path of an entry in bytes.

@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/agent/server/message"
 	"sandpit.dev/agent/wire"
 	"sandpit.dev/fault"
+	"sandpit.dev/linux/sparse"
 )
 
 // filler makes files of an archive of which nothing is trusted. All that it makes is a name in a directory that it opened from one of
@@ -292,8 +293,10 @@ func (f *filler) file(h *tar.Header, name string) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if size, ok := h.PAXRecords[sparseRecord]; ok {
-		err = f.sparse(fd, h, size)
+	if parts, wrong := sparse.Parse(h, f.in); wrong != nil {
+		err = invalid(h, wrong.Error())
+	} else if parts != nil {
+		err = f.sparse(fd, h, parts)
 	} else if err = unix.Ftruncate(fd, h.Size); err == nil {
 		err = f.copy(fd, 0, h.Size)
 	}

@@ -5,21 +5,18 @@ package disk
 
 import (
 	"archive/tar"
-	"encoding/binary"
+	"errors"
 	"io"
-	"math"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"sandpit.dev/linux/sparse"
 )
 
-// sparse writes a file with holes. done is false, and nothing was written, where the file system does not tell where they are.
+// sparse writes a file with holes. done is false, and nothing was written, if the file system does not tell where they are.
 func (r *reader) sparse(fd int, st *unix.Stat_t, h *tar.Header) (done bool, err error) {
-	size := int64(0)
-	err = r.parts(fd, st.Size, func(_, length int64) error {
-		size += partHead + length
-		return nil
-	})
+	size, err := sparse.Length(r.ctx, fd, st.Size)
 	if err == unix.EINVAL || err == unix.EOPNOTSUPP {
 		return false, nil
 	}
@@ -27,74 +24,31 @@ func (r *reader) sparse(fd int, st *unix.Stat_t, h *tar.Header) (done bool, err 
 		return false, err
 	}
 	h.Size = size
-	h.PAXRecords = map[string]string{sparseRecord: strconv.FormatInt(st.Size, 10)}
+	h.PAXRecords = map[string]string{sparse.Record: strconv.FormatInt(st.Size, 10)}
 	if err := r.entry(fd, st, h); err != nil {
 		return false, err
 	}
-	return true, r.parts(fd, st.Size, func(at, length int64) error {
-		var head [partHead]byte
-		binary.BigEndian.PutUint64(head[:8], uint64(at))
-		binary.BigEndian.PutUint64(head[8:], uint64(length))
-		if _, err := r.out.Write(head[:]); err != nil {
-			return err
-		}
-		return r.copy(fd, at, length)
-	})
+	return true, sparse.Write(r.ctx, r.out, fd, st.Size, func(at, length int64) error { return r.copy(fd, at, length) })
 }
 
-// parts calls fn for each part of a file that is no hole.
-func (r *reader) parts(fd int, size int64, fn func(at, length int64) error) error {
-	for at := int64(0); at < size; {
-		if err := r.ctx.Err(); err != nil {
-			return err
-		}
-		begin, err := unix.Seek(fd, at, unix.SEEK_DATA)
-		if err == unix.ENXIO {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		end, err := unix.Seek(fd, begin, unix.SEEK_HOLE)
-		if err != nil {
-			return err
-		}
-		if end = min(end, size); begin >= end {
-			return nil
-		}
-		if err := fn(begin, end-begin); err != nil {
-			return err
-		}
-		at = end
-	}
-	return nil
-}
-
-// sparse writes a file with holes, whose size the record says.
-func (f *filler) sparse(fd int, h *tar.Header, record string) error {
-	size, err := strconv.ParseInt(record, 10, 64)
-	if err != nil || size < 0 {
-		return invalid(h, "has holes and no size")
-	}
-	if err := unix.Ftruncate(fd, size); err != nil {
+// sparse writes the parts of a file with holes.
+func (f *filler) sparse(fd int, h *tar.Header, parts *sparse.Parts) error {
+	if err := unix.Ftruncate(fd, parts.Size); err != nil {
 		return err
 	}
-	last := int64(0)
-	for left := h.Size; left > 0; {
-		var head [partHead]byte
-		if _, err := io.ReadFull(f.in, head[:]); err != nil {
+	for {
+		at, length, err := parts.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if wrong, ok := errors.AsType[sparse.FormatError](err); ok {
+			return invalid(h, wrong.Error())
+		}
+		if err != nil {
 			return notWhole(err)
 		}
-		left -= partHead
-		at, length := binary.BigEndian.Uint64(head[:8]), binary.BigEndian.Uint64(head[8:])
-		if at > math.MaxInt64 || length > math.MaxInt64 || int64(at) < last || int64(length) > left || int64(length) > size-int64(at) {
-			return invalid(h, "has parts that do not fit together")
-		}
-		if err := f.copy(fd, int64(at), int64(length)); err != nil {
+		if err := f.copy(fd, at, length); err != nil {
 			return err
 		}
-		left -= int64(length)
-		last = int64(at + length)
 	}
-	return nil
 }
