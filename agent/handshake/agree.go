@@ -14,17 +14,16 @@ import (
 	"strings"
 )
 
-// Where whoever carries the agent's configuration may read it, a key cannot be in it. Then each side makes
-// a pair, and tells the other its public half: the server in the configuration, the agent by a way that nobody else
-// writes to. The key is what both make of their own private half and the other's public one.
+// A configuration that others may read, as they may the arguments of a pod, cannot hold a key. Server and agent then agree
+// on one by Diffie-Hellman: the server's public key is in the configuration, and the agent's in its log, which nobody else writes to.
 
-// Private is the half of a pair that its maker keeps.
+// Private is the private key of a pair, which its maker keeps.
 type Private struct{ key *ecdh.PrivateKey }
 
-// Public is the half of a pair that anybody may know.
+// Public is the public key of a pair, which anybody may know.
 type Public [32]byte
 
-// NewPair makes a pair, of X25519.
+// NewPair returns a new pair of keys of X25519.
 func NewPair() (*Private, Public, error) {
 	key, err := ecdh.X25519().GenerateKey(rand.Reader)
 	if err != nil {
@@ -33,12 +32,12 @@ func NewPair() (*Private, Public, error) {
 	return &Private{key}, Public(key.PublicKey().Bytes()), nil
 }
 
-// MarshalText writes it in base64.
+// MarshalText returns p in base64.
 func (p *Public) MarshalText() ([]byte, error) {
 	return base64.StdEncoding.AppendEncode(nil, p[:]), nil
 }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText sets p to what MarshalText returned.
 func (p *Public) UnmarshalText(b []byte) error {
 	got, err := base64.StdEncoding.DecodeString(string(b))
 	if err != nil {
@@ -51,15 +50,15 @@ func (p *Public) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// announces begins the line in which an agent tells the public half of its pair.
+// announces begins the line of an agent's log with its public key.
 const announces = "sandpit-agent "
 
-// Line returns the line in which an agent tells it, without the line's end.
+// Line returns the line of an agent's log with p, without the newline.
 func (p *Public) Line() string {
 	return announces + base64.StdEncoding.EncodeToString(p[:])
 }
 
-// ParseLine reads what Line returned.
+// ParseLine returns the key of a line that Line returned.
 func ParseLine(line string) (p Public, err error) {
 	text, found := strings.CutPrefix(line, announces)
 	if !found {
@@ -68,17 +67,17 @@ func ParseLine(line string) (p Public, err error) {
 	return p, p.UnmarshalText([]byte(text))
 }
 
-// AgreeAsServer returns the key of a server that has a pair with an agent.
+// AgreeAsServer returns the key that the server with the pair of p has in common with the agent.
 func (p *Private) AgreeAsServer(agent Public) (*Key, error) {
 	return p.agree(agent, Public(p.key.PublicKey().Bytes()), agent)
 }
 
-// AgreeAsAgent returns the key of an agent that has a pair with a server.
+// AgreeAsAgent returns the key that the agent with the pair of p has in common with the server.
 func (p *Private) AgreeAsAgent(server Public) (*Key, error) {
 	return p.agree(server, server, Public(p.key.PublicKey().Bytes()))
 }
 
-// agree derives the key from what both can compute, and from both public halves.
+// agree derives the key from the secret that p and other have in common, and from both public keys.
 func (p *Private) agree(other, server, agent Public) (*Key, error) {
 	public, err := ecdh.X25519().NewPublicKey(other[:])
 	if err != nil {

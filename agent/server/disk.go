@@ -19,10 +19,10 @@ import (
 	"sandpit.dev/fault"
 )
 
-// Disk is what is read and filled as a whole. The agent is root.
+// Disk names the directories that are read and filled as one archive. The agent runs as root.
 type Disk struct {
 	Dirs  []string // absolute
-	Begin func()   // makes what they should be of those that are new
+	Begin func()   // sets owner and mode of those that are empty, and makes the home
 }
 
 // maxStill bounds how long processes stand still for a disk that is read.

@@ -51,10 +51,10 @@ type Options struct {
 	// unknown, and then nothing is said to have ended by them.
 	OOMKills, PidsRefusals func() (int64, error)
 
-	// End has the process end; nil: whoever made what it is process 1 of ends that.
+	// End ends the process, as a call asks for; nil: no call can.
 	End func()
 
-	// Disk are the directories of a disk that is read and filled as a whole; nil: there is none.
+	// Disk is what calls read and fill as one archive; nil: no call can.
 	Disk *Disk
 
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].

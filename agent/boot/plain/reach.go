@@ -15,21 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Reach is told, how long each connection may take, and all of them together.
+// Values of Reach's which.
 const (
-	reachFirst   = "first"
-	reachLast    = "last"
-	tryPatience  = time.Second
-	triesAtMost  = 5 * time.Second
+	reachFirst = "first"
+	reachLast  = "last"
+)
+
+const (
+	tryPatience = time.Second     // for one connection
+	triesAtMost = 5 * time.Second // for all tries together
+	// pauseOfTries is between two tries: nothing in a pod tells when a policy has come to hold, so that there is nothing to wait for but time.
 	pauseOfTries = 100 * time.Millisecond
 )
 
-// ErrKept is that nothing was reached.
+// ErrKept is returned by [Reach] if it reached nothing.
 var ErrKept = errors.New("the API server is not reached")
 
-// Reach tries to connect to the API server of the cluster in one of whose pods this is, by the address that all pods are told, and by
-// another one, "" if there is none. The policies of a cluster's network come to hold a moment after a pod has begun: with first it ends as
-// one of them is reached, with last as none is. It fails with ErrKept where none was in the end.
+// Reach reports whether this pod can connect to its cluster's API server, at the address in its environment or at another, "" for none:
+// the error is nil if one of them was reached in the last try, and [ErrKept] if none was. It tries several times, since policies of a cluster's
+// network come to hold a moment after a pod began. With which "first" it returns once an address was reached, and with "last" once none was.
 func Reach(which, another string) error {
 	if which != reachFirst && which != reachLast {
 		return fmt.Errorf("%q is neither first nor last", which)

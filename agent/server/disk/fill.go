@@ -21,8 +21,8 @@ import (
 	"sandpit.dev/linux/sparse"
 )
 
-// filler makes files of an archive of which nothing is trusted. All that it makes is a name in a directory that it opened from one of
-// the disk's, without following a link.
+// filler makes the files of an archive that is not trusted. It makes each as a name in a directory that it opened below one of the disk's,
+// without following a link.
 type filler struct {
 	ctx  context.Context
 	in   *tar.Reader
@@ -77,7 +77,7 @@ func Fill(ctx context.Context, r io.Reader, all []string) (err error) {
 	return nil
 }
 
-// notWhole is the error of an archive that is none, or ends early; those of who sends it are passed on.
+// notWhole returns an error with the code Invalid if err says that the archive is malformed or cut off, and else err.
 func notWhole(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrFieldTooLong) {
 		return fault.New(fault.Invalid, "what the disk is to be filled from is no archive, or not a whole one: %s", message.Clip(err.Error(), 200))
@@ -107,7 +107,7 @@ func split(h *tar.Header, name string) (string, error) {
 	return strings.Join(parts, "/"), nil
 }
 
-// top returns which of the directories a path is in, and the path below that; -1: none of them.
+// top returns the directory of the disk that a path is in, and the path below it; -1 if it is in none.
 func (f *filler) top(p string) (fd int, below string) {
 	for dir, fd := range f.tops {
 		if p == dir {
@@ -143,7 +143,7 @@ func (f *filler) entry(h *tar.Header) error {
 	return f.make(h, path.Base(name))
 }
 
-// enter makes a directory the parent; one that is missing is made.
+// enter opens a directory as the parent, and makes it if it is missing.
 func (f *filler) enter(dir string) error {
 	if f.parent >= 0 && f.where == dir {
 		return nil
@@ -170,7 +170,7 @@ func (f *filler) enter(dir string) error {
 	return nil
 }
 
-// leave leaves the parent. It has the times then that its own entry gave it.
+// leave closes the parent, and gives it back the times that it had before entries were made in it.
 func (f *filler) leave() {
 	if f.parent < 0 {
 		return
@@ -218,7 +218,8 @@ func descend(top int, below string, create bool) (int, error) {
 	return fd, err
 }
 
-// make makes what an entry is of, below the parent. What has the name already gives way to it where neither is a directory.
+// make makes the entry in the parent under a name. A file or an empty directory that has the name is replaced by what is neither
+// a directory nor a hard link; a directory that has it is kept by one.
 func (f *filler) make(h *tar.Header, name string) error {
 	if h.Typeflag == tar.TypeDir {
 		if err := unix.Mkdirat(f.parent, name, 0o700); err != nil && err != unix.EEXIST {
@@ -266,7 +267,7 @@ func (f *filler) make(h *tar.Header, name string) error {
 	return unix.UtimesNanoAt(f.parent, name, times(h), unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// link gives a file that is there already another name.
+// link makes a hard link to a file that an earlier entry made.
 func (f *filler) link(h *tar.Header, name string) error {
 	target, err := split(h, h.Linkname)
 	if err != nil {
@@ -306,7 +307,7 @@ func (f *filler) file(h *tar.Header, name string) error {
 	return f.finish(fd, h)
 }
 
-// copy writes what the archive has next at an offset of a file, with holes where it is zeros.
+// copy copies the next length bytes of the archive to an offset of a file. Blocks of zeros become holes.
 func (f *filler) copy(fd int, at, length int64) error {
 	for end := at + length; at < end; {
 		if err := f.ctx.Err(); err != nil {
@@ -330,7 +331,7 @@ func (f *filler) copy(fd int, at, length int64) error {
 
 func zero(b []byte) bool { return b[0] == 0 && string(b[:len(b)-1]) == string(b[1:]) }
 
-// finish gives what an entry made its owner, mode, attributes and time.
+// finish sets the owner, mode, attributes and time of the file that an entry made.
 func (f *filler) finish(fd int, h *tar.Header) error {
 	if err := unix.Fchown(fd, h.Uid, h.Gid); err != nil {
 		return err

@@ -42,7 +42,7 @@ type reader struct {
 
 type inode struct{ dev, ino uint64 }
 
-// linked is a file with several names that was written already.
+// linked is a file with several names that has been written.
 type linked struct {
 	path string
 	left uint64 // names that may still come
@@ -66,12 +66,12 @@ func Read(ctx context.Context, w io.Writer, all []string, skip func(name string)
 	return failed("", r.out.Close())
 }
 
-// openTop opens one of the directories.
+// openTop opens one of the disk's directories.
 func openTop(dir string) (int, error) {
 	return unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// failed says where a disk cannot be read, and of what no archive can hold that it cannot.
+// failed returns the error of a disk that cannot be read or filled, with the path at which it cannot; nil if err is.
 func failed(at string, err error) error {
 	if err == nil {
 		return nil
@@ -96,7 +96,8 @@ func failed(at string, err error) error {
 	return err
 }
 
-// directory writes the directory fd, whose path is r.path, and what is in it. It returns what stands for fd then, after an error, too.
+// directory writes the directory fd, whose path is r.path, and what is in it. It returns a descriptor of the directory that the caller is to close
+// in the place of fd, also with an error.
 func (r *reader) directory(fd int) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -135,7 +136,7 @@ func (r *reader) directory(fd int) (int, error) {
 	return fd, nil
 }
 
-// below writes a directory in another one. That is closed meanwhile.
+// below writes a directory in the directory fd, which it closes meanwhile. It returns what directory does.
 func (r *reader) below(fd int, st *unix.Stat_t, name string) (int, error) {
 	length := len(r.path)
 	if length+len(name) >= maxPath {
@@ -169,7 +170,7 @@ func (r *reader) below(fd int, st *unix.Stat_t, name string) (int, error) {
 	return fd, nil
 }
 
-// file writes what is no directory, and reports whether it is one.
+// file writes an entry of a directory, unless it is a directory itself, which it reports.
 func (r *reader) file(dir int, dev uint64, name string) (isDir bool, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -223,7 +224,7 @@ func (r *reader) file(dir int, dev uint64, name string) (isDir bool, err error) 
 	return false, r.copy(fd, 0, st.Size)
 }
 
-// first makes a link of an entry whose file was written already, and else remembers it. It returns what the entry is a link to.
+// first makes h a hard link if its file was written already, and else remembers the file. It returns what h is a link to.
 func (r *reader) first(st *unix.Stat_t, h *tar.Header) (string, error) {
 	id := inode{st.Dev, st.Ino}
 	if f := r.links[id]; f != nil {
@@ -241,7 +242,7 @@ func (r *reader) first(st *unix.Stat_t, h *tar.Header) (string, error) {
 	return h.Linkname, nil
 }
 
-// entry writes a header, with all that a file has beside its content. fd is the file's, or below 0: then it has no attributes.
+// entry writes the header of a file with its owner, mode, time and, unless fd is below 0, extended attributes.
 func (r *reader) entry(fd int, st *unix.Stat_t, h *tar.Header) error {
 	h.Format = tar.FormatPAX
 	h.Mode = int64(st.Mode & 0o7777)
@@ -255,7 +256,7 @@ func (r *reader) entry(fd int, st *unix.Stat_t, h *tar.Header) error {
 	return r.out.WriteHeader(h)
 }
 
-// portable reports whether an archive has an attribute: what programs set does, and what gives rights does not.
+// portable reports whether archives have an extended attribute: those that users set and access lists, but none that gives a file rights.
 func portable(name string) bool {
 	if strings.HasPrefix(name, "user.") {
 		return !strings.HasPrefix(name, "user.overlay.")
@@ -263,7 +264,7 @@ func portable(name string) bool {
 	return name == "system.posix_acl_access" || name == "system.posix_acl_default"
 }
 
-// attributes puts those of a file into a header.
+// attributes sets the extended attributes of a file in a header.
 func attributes(fd int, h *tar.Header) error {
 	var few [1 << 10]byte
 	n, err := unix.Flistxattr(fd, few[:])
@@ -300,7 +301,7 @@ func attributes(fd int, h *tar.Header) error {
 	return nil
 }
 
-// copy writes a part of a file.
+// copy writes length bytes of a file from an offset on.
 func (r *reader) copy(fd int, at, length int64) error {
 	for end := at + length; at < end; {
 		if err := r.ctx.Err(); err != nil {
