@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -205,14 +206,22 @@ func requests(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	p := clustertest.NewProxy(t, c)
 	o := options(t, c)
 	o.API.Kubeconfig = p.Kubeconfig
+	watched := make(chan struct{})
+	begun := sync.OnceFunc(func() { close(watched) })
+	p.First(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("watch") != "" {
+			begun()
+		}
+		return false
+	})
 	s := serve(t, c, image, o)
 	spec := s.spec()
-	for asked := []string(nil); !slices.ContainsFunc(asked, func(a string) bool { return strings.HasPrefix(a, "WATCH") }); asked = p.Asked() {
-		if t.Context().Err() != nil {
-			t.Fatal("no watch was begun")
-		}
-		time.Sleep(time.Millisecond)
+	select {
+	case <-watched:
+	case <-t.Context().Done():
+		t.Fatal("no watch was begun")
 	}
+	p.Asked()
 	expect := func(what string, want ...string) {
 		t.Helper()
 		got := p.Asked()
