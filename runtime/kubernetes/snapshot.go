@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,9 +25,13 @@ var _ runtime.Snapshotter = (*Driver)(nil)
 // diskPatience bounds reading a disk, and filling one: both take as long as it is large.
 const diskPatience = 20 * time.Minute
 
-// kept are the directories of a disk that snapshots hold: all but the agent's logs.
+// keptDirs returns the directories of a disk that snapshots hold, as archives name them.
 func keptDirs() []string {
-	return []string{strings.Trim(sandbox.Artifacts, "/"), strings.Trim(homes, "/"), strings.Trim(sandbox.Workspace, "/")}
+	dirs := diskDirs()
+	for n, dir := range dirs {
+		dirs[n] = strings.Trim(dir, "/")
+	}
+	return dirs
 }
 
 // instance returns one that exists, up or down.
@@ -177,23 +182,23 @@ func (d *Driver) treeOf(ctx context.Context, p runtime.Point) (tree *disk.Tree, 
 	return newTree(ctx)
 }
 
-// newTree is what a disk has that is new.
+// newTree returns the tree of a new disk.
 func newTree(ctx context.Context) (*disk.Tree, error) {
-	r, w := io.Pipe()
-	go func() {
-		out := tar.NewWriter(w)
-		var err error
-		for _, dir := range []string{strings.Trim(homes, "/"), strings.Trim(userHome, "/"), strings.Trim(sandbox.Workspace, "/"), strings.Trim(sandbox.Artifacts, "/")} {
-			h := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, Uid: userID, Gid: userID, Format: tar.FormatPAX}
-			if "/"+dir == homes {
-				h.Uid, h.Gid = 0, 0
-			}
-			err = errors.Join(err, out.WriteHeader(h))
+	var archive bytes.Buffer
+	out := tar.NewWriter(&archive)
+	for _, dir := range append(keptDirs(), strings.Trim(userHome, "/")) {
+		h := &tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, Uid: userID, Gid: userID, Format: tar.FormatPAX}
+		if "/"+dir == homes {
+			h.Uid, h.Gid = 0, 0
 		}
-		_ = w.CloseWithError(errors.Join(err, out.Close()))
-	}()
-	defer func() { _ = r.Close() }()
-	return disk.Read(ctx, r)
+		if err := out.WriteHeader(h); err != nil {
+			return nil, err
+		}
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	return disk.Read(ctx, &archive)
 }
 
 // Export writes what a snapshot has beside a disk that is new.
