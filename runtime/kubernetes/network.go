@@ -176,7 +176,7 @@ func (i *Instance) stepFailed(p *corev1.Pod, name string) error {
 // networks says why sandboxes can have no network in this namespace; nil: they can. What is asked is whether a pod would be admitted that has a
 // container as the step's; nothing is made.
 func (d *Driver) networks(ctx context.Context) error {
-	may, _, err := d.api.May(ctx, d.space, stepRight())
+	may, err := d.api.May(ctx, d.space, stepRight())
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (d *Driver) rights() []kubeapi.Right {
 // lacking returns the rights that the server's account lacks, in words.
 func (d *Driver) lacking(ctx context.Context) (missing []string, err error) {
 	for _, r := range d.rights() {
-		may, _, err := d.api.May(ctx, d.space, r)
+		may, err := d.api.May(ctx, d.space, r)
 		if err != nil {
 			return nil, err
 		}

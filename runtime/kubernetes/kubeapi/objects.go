@@ -50,7 +50,7 @@ func (k Kind[T]) Create(ctx context.Context, c *Client, namespace string, o *T) 
 	return made, c.do(ctx, http.MethodPost, k.path(namespace), nil, "application/json", o, made)
 }
 
-// Try reports why an object would not be made, as far as the API server knows. Nothing is made.
+// Try returns why the API server would refuse to make an object. Nothing is made.
 func (k Kind[T]) Try(ctx context.Context, c *Client, namespace string, o *T) error {
 	return c.do(ctx, http.MethodPost, k.path(namespace), url.Values{"dryRun": {"All"}}, "application/json", o, nil)
 }
@@ -123,8 +123,8 @@ func (r Right) String() string {
 	return r.Verb + " " + r.Resource
 }
 
-// May reports whether the account that the client is may do something, and the API server's reason if it may not.
-func (c *Client) May(ctx context.Context, namespace string, r Right) (bool, string, error) {
+// May reports whether the client's account has a right.
+func (c *Client) May(ctx context.Context, namespace string, r Right) (bool, error) {
 	ask := authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -133,5 +133,5 @@ func (c *Client) May(ctx context.Context, namespace string, r Right) (bool, stri
 	}
 	var got authorizationv1.SelfSubjectAccessReview
 	err := c.do(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil, "application/json", ask, &got)
-	return got.Status.Allowed, clip(got.Status.Reason, 200), err
+	return got.Status.Allowed, err
 }
