@@ -125,10 +125,11 @@ func otherwise() map[string]runtimetest.Otherwise {
 	}
 }
 
-// forwards is of a server outside of the cluster.
+// forwards is of a server outside of the cluster, and of an API server that is below a path of a proxy's.
 func forwards(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	o := options(t, c)
 	o.Direct = false
+	o.API.Kubeconfig = clustertest.NewProxy(t, c).Kubeconfig
 	s := serve(t, c, image, o)
 	i := s.create(s.spec())
 	if got := run(t, i, "", "head -c 50000000 /dev/zero | tee copy | sha256sum; stat -c %s copy"); !strings.HasSuffix(got, "\n50000000") {

@@ -21,6 +21,9 @@ import (
 	"sandpit.dev/internal/cluster"
 )
 
+// proxyPath is the path below which a proxy has the API, as those of several clusters have.
+const proxyPath = "/clusters/test"
+
 // Proxy stands before a cluster's API server, notes what it is asked, and answers in its place where it is told to.
 type Proxy struct {
 	Kubeconfig string // path of one that leads to it
@@ -47,7 +50,7 @@ func NewProxy(t testing.TB, c *cluster.Cluster) *Proxy {
 	}
 	p := &Proxy{}
 	reverse := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.StripPrefix(proxyPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		what := r.Method + " " + r.URL.Path
 		if r.URL.Query().Get("watch") != "" {
@@ -59,9 +62,9 @@ func NewProxy(t testing.TB, c *cluster.Cluster) *Proxy {
 		if first == nil || !first(w, r) {
 			reverse.ServeHTTP(w, r)
 		}
-	}))
+	})))
 	t.Cleanup(s.Close)
-	p.Kubeconfig = WriteKubeconfig(t, map[string]any{"server": s.URL}, map[string]any{})
+	p.Kubeconfig = WriteKubeconfig(t, map[string]any{"server": s.URL + proxyPath}, map[string]any{})
 	return p
 }
 

@@ -88,6 +88,14 @@ func (c *Client) Namespace() string { return c.space }
 // Close releases connections that are idle.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// url returns the URL of a path of the API, which is below that of the server.
+func (c *Client) url(path string, query url.Values) string {
+	u := *c.base
+	u.Path = strings.TrimSuffix(u.Path, "/") + path
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 // request sends one. The answer is good, and its body the caller's to close.
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, contentType string, body any) (*http.Response, error) {
 	var r io.Reader
@@ -98,10 +106,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 		}
 		r = bytes.NewReader(b)
 	}
-	u := *c.base
-	u.Path = strings.TrimSuffix(u.Path, "/") + path
-	u.RawQuery = query.Encode()
-	req, err := http.NewRequestWithContext(ctx, method, u.String(), r)
+	req, err := http.NewRequestWithContext(ctx, method, c.url(path, query), r)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "a request to the API server cannot be made")
 	}

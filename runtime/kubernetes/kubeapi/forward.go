@@ -26,16 +26,14 @@ const (
 
 // Forward connects to a port of a pod through the API server.
 func (c *Client) Forward(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
-	u := *c.base
-	u.Path = Pods().path(namespace, pod, "portforward")
-	u.RawQuery = url.Values{"ports": {strconv.Itoa(port)}}.Encode()
-	ws, resp, err := websocket.Dial(ctx, u.String(), &websocket.DialOptions{HTTPClient: c.http, Subprotocols: []string{forwardProtocol}})
+	path := Pods().path(namespace, pod, "portforward")
+	ws, resp, err := websocket.Dial(ctx, c.url(path, url.Values{"ports": {strconv.Itoa(port)}}), &websocket.DialOptions{HTTPClient: c.http, Subprotocols: []string{forwardProtocol}})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols && resp.Body != nil {
-			return nil, c.refusal(http.MethodGet, u.Path, resp)
+			return nil, c.refusal(http.MethodGet, path, resp)
 		}
 		return nil, fault.Wrap(fault.Unavailable, err, "the API server at %s forwards no port of pod %s", c.base.Host, pod)
 	}
