@@ -170,9 +170,13 @@ func (d *Driver) finishing(ctx context.Context, bound time.Duration) (context.Co
 		WithRemedy("see by kubectl get events whether it is busy or broken"))
 }
 
+func errClosed() error { return fault.New(fault.Unavailable, "the kubernetes runtime is closed") }
+
 // Close releases the driver. Pods go on.
 func (d *Driver) Close() error {
-	d.stop()
+	d.mu.Lock()
+	d.stop() // from here on published begins no worker
+	d.mu.Unlock()
 	d.workers.Wait()
 	d.mu.Lock()
 	known := d.known

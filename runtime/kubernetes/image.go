@@ -64,6 +64,10 @@ func (d *Driver) agentImage(ctx context.Context) (string, error) {
 func (d *Driver) published(ctx context.Context, reference, what string, publish func(context.Context) (string, error)) (string, error) {
 	d.mu.Lock()
 	p := d.publishes[reference]
+	if p == nil && d.running.Err() != nil {
+		d.mu.Unlock()
+		return "", errClosed()
+	}
 	if p == nil {
 		p = &publishing{done: make(chan struct{})}
 		d.publishes[reference] = p

@@ -76,7 +76,7 @@ func (d *Driver) proven(ctx context.Context) error {
 	case <-d.tried:
 		return d.lastProof()
 	case <-d.running.Done():
-		return fault.New(fault.Unavailable, "the kubernetes runtime is closed")
+		return errClosed()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
