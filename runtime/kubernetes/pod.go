@@ -111,12 +111,18 @@ func (d *Driver) resources(l sandbox.Limits) corev1.ResourceRequirements {
 // references are those of a pod's images.
 type references struct{ image, agent string }
 
-// pod is a sandbox as the cluster runs it.
-func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Public) (*corev1.Pod, error) {
+// agentArgs returns the arguments of an agent that agrees on a key with the server, and keeps logs in a directory.
+func agentArgs(server handshake.Public, log string, maxLogBytes int64) ([]string, error) {
 	config, err := json.Marshal(agentConfig{
-		Address: "0.0.0.0:" + strconv.Itoa(agentPort), Server: &server, Log: insideLog, UID: userID, GID: userID, Root: true, Home: userHome,
-		Disk: diskDirs(), MaxLogBytes: spec.Limits.LogBytes(), Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
+		Address: "0.0.0.0:" + strconv.Itoa(agentPort), Server: &server, Log: log, UID: userID, GID: userID, Root: true, Home: userHome,
+		Disk: diskDirs(), MaxLogBytes: maxLogBytes, Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
 	})
+	return []string{"serve", string(config)}, err
+}
+
+// pod returns the pod of a sandbox.
+func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Public) (*corev1.Pod, error) {
+	args, err := agentArgs(server, insideLog, spec.Limits.LogBytes())
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +140,7 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, Sysctls: sysctls()},
 			Containers: []corev1.Container{{
 				Name: container, Image: images.image, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{insideProgram}, Args: []string{"serve", string(config)}, Env: agentEnv(), WorkingDir: "/", Resources: d.resources(spec.Limits),
+				Command: []string{insideProgram}, Args: args, Env: agentEnv(), WorkingDir: "/", Resources: d.resources(spec.Limits),
 				SecurityContext: &corev1.SecurityContext{
 					RunAsUser: &root, RunAsGroup: &root, Privileged: &no, AllowPrivilegeEscalation: &no,
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities()},
@@ -149,18 +155,23 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 	if len(validation.IsDNS1123Label(spec.Hostname)) == 0 {
 		p.Spec.Hostname = spec.Hostname
 	}
-	if d.o.RuntimeClass != "" {
-		p.Spec.RuntimeClassName = &d.o.RuntimeClass
-	}
-	if d.o.Users {
-		p.Spec.HostUsers = &no
-	}
+	d.isolate(&p.Spec)
 	c := &p.Spec.Containers[0]
 	for name, path := range onDisk() {
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: diskVolume, MountPath: path, SubPath: name})
 	}
 	d.bringAgent(&p.Spec, images.agent)
 	return p, nil
+}
+
+// isolate sets what the configuration says of all pods.
+func (d *Driver) isolate(p *corev1.PodSpec) {
+	if d.o.RuntimeClass != "" {
+		p.RuntimeClassName = &d.o.RuntimeClass
+	}
+	if d.o.Users {
+		p.HostUsers = new(bool)
+	}
 }
 
 // bringAgent has the image with the agent mounted, or copied from by a container that runs before.
@@ -188,7 +199,7 @@ func (d *Driver) mountsImages() bool {
 	return d.minor >= imageVolumes
 }
 
-// claim is a sandbox's disk as the cluster keeps it.
+// claim returns the claim of a sandbox, which is its disk.
 func (d *Driver) claim(spec runtime.Spec) *corev1.PersistentVolumeClaim {
 	size := *resource.NewQuantity(int64(spec.Limits.DiskMB)<<20, resource.BinarySI)
 	c := &corev1.PersistentVolumeClaim{

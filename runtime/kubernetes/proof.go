@@ -204,7 +204,7 @@ func (d *Driver) deleteProbes(ctx context.Context, pods []corev1.Pod) (err error
 	return err
 }
 
-// probe is a pod that tries to reach the API server. It has no rights.
+// probe returns a pod that tries to reach the API server, without any rights.
 func (d *Driver) probe(which, image string) *corev1.Pod {
 	no, yes, user, grace, most := false, true, int64(65534), int64(0), int64(provePatience/time.Second)
 	try, labels := "last", map[string]string{labelProbe: d.namespace, labelServer: d.namespace}
@@ -235,11 +235,6 @@ func (d *Driver) probe(which, image string) *corev1.Pod {
 			}},
 		},
 	}
-	if d.o.RuntimeClass != "" {
-		p.Spec.RuntimeClassName = &d.o.RuntimeClass
-	}
-	if d.o.Users {
-		p.Spec.HostUsers = &no
-	}
+	d.isolate(&p.Spec)
 	return p
 }

@@ -5,10 +5,8 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -125,16 +123,13 @@ func (i *Instance) dialer(address string, key *handshake.Key) *mux.Dialer {
 // readerLimits are those of a pod that reads a disk.
 func readerLimits() sandbox.Limits { return sandbox.Limits{CPU: 1, MemoryMB: 256} }
 
-// readerPod is a pod with the agent alone, and a sandbox's claim.
+// readerPod returns a pod with the agent alone, over a sandbox's claim.
 func (d *Driver) readerPod(id sandbox.ID, image string, server handshake.Public) (*corev1.Pod, error) {
 	p, err := d.pod(runtime.Spec{ID: id, Limits: readerLimits()}, references{image: image, agent: image}, server)
 	if err != nil {
 		return nil, err
 	}
-	config, err := json.Marshal(agentConfig{
-		Address: "0.0.0.0:" + strconv.Itoa(agentPort), Server: &server, Log: "/log", UID: userID, GID: userID, Root: true, Home: userHome,
-		Disk: diskDirs(), Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
-	})
+	args, err := agentArgs(server, "/log", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +137,7 @@ func (d *Driver) readerPod(id sandbox.ID, image string, server handshake.Public)
 	p.Spec.InitContainers = nil
 	p.Spec.Volumes = p.Spec.Volumes[:1] // the claim
 	c := &p.Spec.Containers[0]
-	c.Command, c.Args = []string{"/" + programName}, []string{"serve", string(config)}
+	c.Command, c.Args = []string{"/" + programName}, args
 	// It finds room where a sandbox would not.
 	c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}
 	c.VolumeMounts = nil
