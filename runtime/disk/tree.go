@@ -23,7 +23,7 @@ const (
 	maxNames   = 512 << 20 // bytes of all paths
 )
 
-// Tree is what a container's disk has, without what the files hold.
+// Tree is what a disk has, without what the files hold.
 type Tree struct{ entries map[string]*entry }
 
 // entry is what is at a path.
@@ -47,7 +47,7 @@ func own(path string) bool {
 	return slices.ContainsFunc(ownFiles[:], func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
 }
 
-// Read reads an archive of all files of a container.
+// Read reads an archive of a disk.
 func Read(ctx context.Context, r io.Reader) (*Tree, error) {
 	t := &Tree{entries: make(map[string]*entry)}
 	names := 0
@@ -131,12 +131,12 @@ func clean(name string) string {
 	return strings.Trim(strings.TrimPrefix(name, "./"), "/")
 }
 
-// broken returns the error for an archive of the Engine's that ends early or is malformed.
+// broken returns the error of an archive that ends early or is malformed.
 func broken(err error) error {
 	if fault.Of(err) != fault.Internal {
-		return err // the Engine's client knows why
+		return err // who sends it knows why
 	}
-	return fault.Wrap(fault.Unavailable, &tornError{err}, "the Engine's archive of a container cannot be read (%s)", fmt.Sprint(err)).
+	return fault.Wrap(fault.Unavailable, &tornError{err}, "the archive of the disk cannot be read (%s)", fmt.Sprint(err)).
 		WithRemedy("try again, or stop the sandbox first: its files may have changed meanwhile")
 }
 
