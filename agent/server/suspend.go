@@ -60,6 +60,14 @@ func (u *suspension) leave() {
 	}
 }
 
+// startedLocked returns what is closed when no command is being started; nil if none is. mu is held.
+func (u *suspension) startedLocked() <-chan struct{} {
+	if u.starting > 0 && u.idle == nil {
+		u.idle = make(chan struct{})
+	}
+	return u.idle
+}
+
 // suspend begins a suspension, with what was uploaded on the disk. It returns when no command
 // is being started, or with ctx's error; then the suspension holds all the same. An older turn than that of
 // the last call has no effect: whoever sent it gave up on it.
@@ -78,10 +86,7 @@ func (s *Server) suspend(ctx context.Context, turn int64) error {
 		s.work.Go(func() { s.outlast(over) })
 	}
 	s.eachLimit((*timeLimit).suspend)
-	if u.starting > 0 && u.idle == nil {
-		u.idle = make(chan struct{})
-	}
-	idle := u.idle
+	idle := u.startedLocked()
 	u.mu.Unlock()
 	if idle == nil {
 		return nil
@@ -120,10 +125,7 @@ func (s *Server) hold(ctx context.Context) (release func(), err error) {
 	}
 	u.over = over
 	s.eachLimit((*timeLimit).suspend)
-	if u.starting > 0 && u.idle == nil {
-		u.idle = make(chan struct{})
-	}
-	idle := u.idle
+	idle := u.startedLocked()
 	u.mu.Unlock()
 	release = func() {
 		u.mu.Lock()
