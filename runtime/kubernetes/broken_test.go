@@ -85,6 +85,37 @@ func whatTheClusterRefuses(t *testing.T, c *cluster.Cluster, image runtime.Image
 		o.Space = "missing"
 		serve(t, c, image, o).refused(fault.Unavailable, `"missing" not found`, "kubectl create namespace")
 	})
+	t.Run("ANamespaceThatIsBeingDeleted", func(t *testing.T) {
+		o := options(t, c)
+		o.Space = "leaving-" + newNamespace()
+		clustertest.Kubectl(t, c, "create", "namespace", o.Space)
+		clustertest.Apply(t, c, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"stays","namespace":"`+o.Space+`","finalizers":["sandpit.dev/test"]}}`)
+		clustertest.Kubectl(t, c, "delete", "namespace", o.Space, "--wait=false")
+		serve(t, c, image, o).refused(fault.Unavailable, "being terminated", "the namespace is being deleted")
+		clustertest.Kubectl(t, c, "-n", o.Space, "patch", "configmap", "stays", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	})
+	t.Run("AnAPIServerThatThrottles", func(t *testing.T) {
+		p := clustertest.NewProxy(t, c)
+		o := options(t, c)
+		o.API.Kubeconfig = p.Kubeconfig
+		s := serve(t, c, image, o)
+		var busy atomic.Bool
+		busy.Store(true)
+		p.First(func(w http.ResponseWriter, r *http.Request) bool {
+			if !busy.Load() || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") {
+				return false
+			}
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"kind":"Status","code":429,"reason":"TooManyRequests","message":"too many requests, please try again later"}`))
+			return true
+		})
+		s.refused(fault.Unavailable, "too many requests", "limits how much it is asked")
+		busy.Store(false)
+		if run(t, s.create(s.spec()), "", "echo made") != "made" {
+			t.Error("nothing is made then")
+		}
+	})
 	t.Run("NoRights", func(t *testing.T) {
 		o := options(t, c)
 		all := []string{"pods=create,get,list,watch,delete", "persistentvolumeclaims=create,get,list,delete", "networkpolicies.networking.k8s.io=create,patch", "pods/log=get", "pods/resize=patch"}
