@@ -26,7 +26,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// together is how long changes are waited for that come with one that was seen.
+// together is how long enforce waits for further changes before it writes a table: a pod that starts makes several, each table costs a process,
+// and no event says that it is the last.
 const together = 5 * time.Millisecond
 
 // Main is the program. It returns what the program ends with.
@@ -82,7 +83,11 @@ func enforce(ctx context.Context, path string) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		time.Sleep(together)
+		select {
+		case <-time.After(together):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		table, err := s.table()
 		if err != nil {
 			return err
