@@ -90,7 +90,7 @@ type Spec struct {
 // Values of Origin.
 const (
 	Configuration = "configuration" // the server's configuration says it
-	Sandbox       = "sandbox"       // it was made for a sandbox, and goes when nothing asks for the same for a day
+	Sandbox       = "sandbox"       // it was made for a sandbox, and is used again for a day
 )
 
 // Volume is a volume to mount.

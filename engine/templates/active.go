@@ -59,3 +59,11 @@ func (s *Service) SetActive(ctx context.Context, c access.Caller, ref string, ac
 	})
 	return t, err
 }
+
+// active returns an error for a version that is inactive.
+func active(t *template.Template) error {
+	if t.Inactive {
+		return fault.New(fault.State, "the template %s is inactive", t.Ref()).WithRemedy("activate it first: sandpit template activate %s", t.Ref())
+	}
+	return nil
+}

@@ -154,11 +154,8 @@ func (s *Service) Fill(ctx context.Context, c access.Caller, r *engine.CreateReq
 	if err := s.fill(ctx, c, r); err != nil {
 		return err
 	}
-	if r.Template == nil || r.Template.Start.Command != "" || r.From != "" || s.o.Resolve == nil {
-		return nil
-	}
-	if e, err := s.o.Resolve(r.Image); err == nil && len(e.Start) > 0 { // the engine says what is wrong with the name
-		r.Template.Start.Command = Command(e.Start)
+	if r.Template != nil && r.Template.Start.Command == "" && r.From == "" {
+		r.Template.Start.Command = s.startOf(r.Image)
 	}
 	return nil
 }
@@ -311,8 +308,8 @@ func merge(r *engine.CreateRequest, t *template.Template, by sandbox.Choice) err
 	case template.Failed:
 		return fault.New(fault.State, "the template %s could not be built: %s", t.Ref(), t.Failure.Reason).WithRemedy("see what it wrote: sandpit template show %s; then create another version", t.Ref())
 	}
-	if t.Inactive {
-		return fault.New(fault.State, "the template %s is inactive", t.Ref()).WithRemedy("activate it first: sandpit template activate %s", t.Ref())
+	if err := active(t); err != nil {
+		return err
 	}
 	sp := &t.Spec
 	switch {

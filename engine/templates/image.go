@@ -44,8 +44,8 @@ func (s *Service) toMake(ctx context.Context, c access.Caller, r *Request) (bool
 		if !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
-		if _, known := s.resolves(r.Spec.Image); !known && !strings.ContainsAny(r.Spec.Image, "/:") {
-			return false, err // no name of the catalogue's, and no registry's
+		if !s.known(r.Spec.Image) {
+			return false, err
 		}
 		return true, mayMake(c, err, "bring one")
 	}
@@ -77,6 +77,20 @@ func mayMake(c access.Caller, missing error, what string) error {
 		reason = fault.As(missing).Message + "; " + reason
 	}
 	return fault.Wrap(fault.Denied, err, "%s", reason).WithRemedy("use a token of the project with the scope admin, or an image that is here: sandpit image ls")
+}
+
+// known reports whether a name is one of the catalogue's, or may be one of a registry's.
+func (s *Service) known(name string) bool {
+	_, ok := s.resolves(name)
+	return ok || strings.ContainsAny(name, "/:")
+}
+
+// startOf returns the start command of an image, as a text for a shell; "" if it has none.
+func (s *Service) startOf(name string) string {
+	if e, ok := s.resolves(name); ok && len(e.Start) > 0 { // the engine says what is wrong with the name
+		return Command(e.Start)
+	}
+	return ""
 }
 
 func (s *Service) resolves(name string) (image.Entry, bool) {

@@ -5,8 +5,6 @@ package templates
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 	"time"
@@ -87,29 +85,26 @@ func (s *Service) toPull(ctx context.Context, c access.Caller, name string) (boo
 	if !fault.Is(err, fault.NotFound) {
 		return false, err
 	}
-	_, known := s.resolves(name)
-	return known || strings.ContainsAny(name, "/:"), nil
+	return s.known(name), nil
 }
 
 // nameOf returns the name of the template of what a sandbox asks for.
 func nameOf(sp *template.Spec) string {
-	sum := sha256.Sum256([]byte(sp.Digest()))
-	return providedName + hex.EncodeToString(sum[:])[:digitsOfNames]
+	_, digits, _ := strings.Cut(sp.Digest(), ":")
+	return providedName + digits[:digitsOfNames]
 }
 
 // begin completes a request by a version that is ready.
 func (s *Service) begin(r *engine.CreateRequest, t *template.Template) error {
-	if t.Inactive {
-		return fault.New(fault.State, "the template %s is inactive", t.Ref()).WithRemedy("activate it first: sandpit template activate %s", t.Ref())
+	if err := active(t); err != nil {
+		return err
 	}
 	if r.Image = t.Image; r.Image == "" {
 		r.Image = t.Spec.Image
 	}
-	if e, ok := s.resolves(r.Image); ok && len(e.Start) > 0 {
-		own := *r.Template
-		own.Start.Command = Command(e.Start)
-		r.Template = &own
-	}
+	own := *r.Template // that of the record that Create answered with
+	own.Start.Command = s.startOf(r.Image)
+	r.Template = &own
 	return nil
 }
 
