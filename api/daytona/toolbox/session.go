@@ -150,25 +150,23 @@ type byCommand struct {
 
 // command returns a command, if it is one of the session.
 func (a *API) command(ctx context.Context, c *httpapi.Call, in *byCommand) (sandbox.Process, error) {
+	var p sandbox.Process
+	var has bool
+	var err error
 	if in.Session == entrypointSession {
-		p, err := a.startCommand(ctx, c, in.Ref)
-		if err == nil && p.ID != in.Command {
-			err = noCommand(in).WithReason(wire.CodeProcessNotFound)
-		}
-		return p, err
+		p, err = a.startCommand(ctx, c, in.Ref)
+		has = p.ID == in.Command
+	} else {
+		p, err = a.Processes.Process(ctx, c.Caller, in.Ref, in.Command)
+		has = p.Labels[sessionLabel] == in.Session
 	}
-	p, err := a.Processes.Process(ctx, c.Caller, in.Ref, in.Command)
-	if err == nil && p.Labels[sessionLabel] != in.Session {
-		err = noCommand(in)
+	if err == nil && !has {
+		err = fault.New(fault.NotFound, "the session %q has no command %q", sandbox.Clip(in.Session, 80), sandbox.Clip(in.Command, 80))
 	}
 	if fault.Is(err, fault.NotFound) && fault.ReasonOf(err) == "" { // and it is not the sandbox
 		err = withCode(err, wire.CodeProcessNotFound)
 	}
 	return p, err
-}
-
-func noCommand(in *byCommand) *fault.Error {
-	return fault.New(fault.NotFound, "the session %q has no command %q", sandbox.Clip(in.Session, 80), sandbox.Clip(in.Command, 80))
 }
 
 func (a *API) getCommand(ctx context.Context, c *httpapi.Call, in *byCommand) (wire.Command, error) {
@@ -230,10 +228,6 @@ func (a *API) commandLogs(ctx context.Context, c *httpapi.Call, in *commandLogs)
 		}
 	})
 	return nil
-}
-
-func asksForSocket(r *http.Request) bool {
-	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
 // processLogs answers with what a process has written by now, or follows it over a WebSocket. One that never began has written

@@ -19,6 +19,11 @@ const (
 	goodbye    = 15 * time.Second
 )
 
+// asksForSocket reports whether a request is an upgrade to a WebSocket.
+func asksForSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
 // offered returns the subprotocols that a client offers, one of which has to be accepted: browsers cannot set headers, and use
 // subprotocols instead.
 func offered(r *http.Request) (all []string) {

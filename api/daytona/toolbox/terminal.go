@@ -226,7 +226,7 @@ func (a *API) connectTerminal(ctx context.Context, c *httpapi.Call, in *byTermin
 }
 
 func needSocket(r *http.Request) error {
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if asksForSocket(r) {
 		return nil
 	}
 	return fault.New(fault.Malformed, "a terminal needs a WebSocket, and the request is not an upgrade to one")
