@@ -4,14 +4,13 @@
 package toolbox
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 )
 
-// describe makes a chart, or an element of one, what the clients' strict models take: the value of a bar is text there, a coordinate
-// is a number, of a date the seconds since 1970, and there is none that is null.
-func describe(chart map[string]any) {
+// toModels changes a chart, or an element of one, to what the clients' strict models take: the value of a bar is text there, a
+// coordinate is a number, of a date the seconds since 1970, and none is null.
+func toModels(chart map[string]any) {
 	if chart["type"] == "composite" {
 		chart["type"] = "composite_chart"
 	}
@@ -39,7 +38,7 @@ func describe(chart map[string]any) {
 	elements, _ := chart["elements"].([]any)
 	for _, e := range elements {
 		if e, ok := e.(map[string]any); ok {
-			describe(e)
+			toModels(e)
 		}
 	}
 }
@@ -49,7 +48,7 @@ func numbers(values []any) []any {
 	out := []any{}
 	for _, v := range values {
 		switch v := v.(type) {
-		case float64, json.Number:
+		case float64:
 			out = append(out, v)
 		case string:
 			if at, err := time.Parse("2006-01-02T15:04:05.999999", v); err == nil {

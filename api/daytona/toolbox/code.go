@@ -104,7 +104,7 @@ func artifacts(all []kernel.Result) *wire.Artifacts {
 		if json.Unmarshal(r.Chart, &chart) != nil || chart["type"] == nil {
 			chart = map[string]any{"type": "unknown", "title": "", "elements": []any{}}
 		}
-		describe(chart)
+		toModels(chart)
 		chart["png"] = base64.StdEncoding.EncodeToString(r.PNG)
 		if b, err := json.Marshal(chart); err == nil {
 			charts = append(charts, b)
