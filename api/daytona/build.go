@@ -78,32 +78,33 @@ func buildLogsURL(c *httpapi.Call, path string) wire.Address {
 	return wire.Address{URL: guard.BaseURL(c.R) + Base + path + "/build-logs"}
 }
 
-// sandboxBuild returns the id of the template whose build makes the image of a sandbox, or made it.
-func (a *API) sandboxBuild(ctx context.Context, c *httpapi.Call, ref string) (s *sandbox.Sandbox, id string, err error) {
-	if s, err = a.Sandboxes.Get(ctx, c.Caller, ref); err != nil {
-		return nil, "", err
+// built returns a sandbox whose Template is the version whose build makes its image, or made it.
+func (a *API) built(ctx context.Context, c *httpapi.Call, ref string) (*sandbox.Sandbox, error) {
+	s, err := a.Sandboxes.Get(ctx, c.Caller, ref)
+	if err != nil {
+		return nil, err
 	}
 	if s.Template == nil || s.Template.ID == "" || a.Templates == nil {
-		return nil, "", fault.New(fault.NotFound, "no image was built or pulled for the sandbox %s", s.Ref()).WithRemedy("the log of a snapshot is at /snapshots/{id}/build-logs-url")
+		return nil, fault.New(fault.NotFound, "no image was built or pulled for the sandbox %s", s.Ref()).WithRemedy("the log of a snapshot is at /snapshots/{id}/build-logs-url")
 	}
-	return s, s.Template.ID, nil
+	return s, nil
 }
 
 func (a *API) sandboxBuildLogsURL(ctx context.Context, c *httpapi.Call, in *byRef) (wire.Address, error) {
-	s, _, err := a.sandboxBuild(ctx, c, in.Ref)
+	s, err := a.built(ctx, c, in.Ref)
 	if err != nil {
 		return wire.Address{}, err
 	}
 	return buildLogsURL(c, "/sandbox/"+string(s.ID)), nil
 }
 
-// sandboxBuildLogs is what the build of a sandbox's image writes, as text.
+// sandboxBuildLogs answers with what the build of a sandbox's image writes, as text.
 func (a *API) sandboxBuildLogs(ctx context.Context, c *httpapi.Call, in *buildLogs) error {
-	_, id, err := a.sandboxBuild(ctx, c, in.Ref)
+	s, err := a.built(ctx, c, in.Ref)
 	if err != nil {
 		return err
 	}
-	return a.answerLog(ctx, c, id, given(in.Follow))
+	return a.answerLog(ctx, c, s.Template.ID, given(in.Follow))
 }
 
 // answerLog answers with the log of a template's build, as text.

@@ -355,7 +355,7 @@ type buildLogs struct {
 	Follow *bool  `query:"follow"`
 }
 
-// buildLogs is what a build writes, as text.
+// snapshotBuildLogs answers with what the build of a snapshot writes, as text.
 func (a *API) snapshotBuildLogs(ctx context.Context, c *httpapi.Call, in *buildLogs) error {
 	if _, err := a.kept(); err != nil {
 		return err
