@@ -19,7 +19,6 @@ import (
 	"sandpit.dev/api/daytona/wire"
 	"sandpit.dev/api/guard"
 	"sandpit.dev/api/httpapi"
-	v1 "sandpit.dev/api/v1"
 	"sandpit.dev/engine/events"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
@@ -232,10 +231,12 @@ func (s *follower) follow(ctx context.Context, caller access.Caller) (begun bool
 // maxStates bounds the sandboxes and snapshots whose last state a follower knows.
 const maxStates = 10_000
 
-// sandboxOf returns the sandbox of an event as it is now, in the state that it came to with the event: what is committed may not be
-// in memory yet, and no other event would tell of it. ok is false where it is gone, and this is an earlier event.
+// sandboxOf returns the sandbox of an event as it is now, in the state that it came to with the event: clients are told of each state,
+// also of a delete that memory does not have yet. ok is false where it is gone, and this is an earlier event.
 func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *events.Event) (box wire.Sandbox, ok bool, err error) {
-	var then v1.Sandbox
+	var then struct {
+		Status sandbox.State `json:"status"`
+	}
 	if err := json.Unmarshal(e.Object, &then); err != nil {
 		return wire.Sandbox{}, false, fault.Wrap(fault.Internal, err, "an event cannot be read")
 	}
@@ -248,6 +249,6 @@ func (s *follower) sandboxOf(ctx context.Context, caller access.Caller, e *event
 	case err != nil:
 		return wire.Sandbox{}, false, err
 	}
-	now.State = sandbox.State(then.Status)
+	now.State = then.Status
 	return wire.Sandbox{ListItem: s.item(s.r, now), Env: map[string]string{}}, true, nil
 }
