@@ -109,7 +109,7 @@ func (a *API) numberedSandboxes(ctx context.Context, c *httpapi.Call, in *number
 	return out, nil
 }
 
-// selects reports whether a state is one that is asked for: the engine knows fewer.
+// selects reports whether a state is one that is asked for. The engine's states, by which query selects, are fewer.
 func (f *filters) selects(state string) bool {
 	return len(f.States) == 0 || slices.Contains(f.States, state)
 }

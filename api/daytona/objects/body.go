@@ -124,7 +124,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 		case c.left > 0:
 			n, err := c.in.Read(p[:min(int64(len(p)), c.left)])
 			if c.left -= int64(n); err != nil {
-				return n, uncut(err)
+				return n, unexpected(err)
 			}
 			if c.left == 0 {
 				err = c.newline()
@@ -139,8 +139,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	}
 }
 
-// uncut returns an error of reading a body, as hasty where the body ended too early.
-func uncut(err error) error {
+// unexpected returns an error of reading a body, io.ErrUnexpectedEOF where the body ended too early.
+func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -153,7 +153,7 @@ func (c *chunks) line() (string, error) {
 		return "", changed("a line of it is too long")
 	}
 	if err != nil {
-		return "", uncut(err)
+		return "", unexpected(err)
 	}
 	return string(bytes.TrimRight(text, "\r\n")), nil
 }
@@ -190,7 +190,7 @@ func (c *chunks) next() error {
 	}
 	data := make([]byte, size)
 	if _, err := io.ReadFull(c.in, data); err != nil {
-		return uncut(err)
+		return unexpected(err)
 	}
 	sum, none := sha256.Sum256(data), sha256.Sum256(nil)
 	want := c.s.sign(strings.Join([]string{algorithm + "-PAYLOAD", c.s.at, c.s.scope, c.last, hex.EncodeToString(none[:]), hex.EncodeToString(sum[:])}, "\n"))

@@ -50,14 +50,14 @@ func body(r *http.Request, p v1.Problem, reason string) wire.Problem {
 	if known(reason) {
 		out.Code = reason
 	}
-	if words := words(p.Code, reason); words != "" {
-		out.Message = words + ": " + out.Message
+	if begin := phrase(p.Code, reason); begin != "" {
+		out.Message = begin + ": " + out.Message
 	}
 	return out
 }
 
-// words returns those by which frameworks know an error, since some look into the message and not at its class; empty: none.
-func words(code, reason string) string {
+// phrase returns the phrase that frameworks look for in the message of an error, since some do not look at its class; "" if there is none.
+func phrase(code, reason string) string {
 	switch {
 	case reason == sandbox.ReasonNoSandbox:
 		return "sandbox not found"
