@@ -116,7 +116,7 @@ type Follower struct {
 	Told func(all []*Event, id string) error
 	// Gap is called where who follows was so slow that events are missing, for they are not kept any more.
 	Gap func(id string) error
-	// Beat is called once in each Every, between the others; nil: it is not.
+	// Beat is called once in each Every, never while another call is under way; nil: it is not.
 	Beat  func() error
 	Every time.Duration
 }
@@ -166,11 +166,10 @@ func (l *Log) Follow(ctx context.Context, c access.Caller, q Query, f Follower) 
 			case <-ctx.Done():
 				return ctx.Err()
 			case <-beat:
-				err = f.Beat()
+				if err := f.Beat(); err != nil {
+					return err
+				}
 			case <-wait:
-			}
-			if err != nil {
-				return err
 			}
 			continue
 		}
