@@ -238,19 +238,16 @@ func (b *entry) current() (*sandbox.Sandbox, error) {
 	return c, nil
 }
 
-// told is current for who may have been told of a commit that memory does not have yet: by an event, which whoever follows them has
-// as soon as the store does.
+// told is current, but reads the store while a commit is under way: who follows events learns of a commit as soon as the store has
+// it, which is before memory has it.
 func (e *Engine) told(ctx context.Context, b *entry) (*sandbox.Sandbox, error) {
 	committing := b.committing.Load() // before the record: once it is over, that is there
 	s, err := b.current()
 	if err != nil || !committing {
 		return s, err
 	}
-	var stored *sandbox.Sandbox
-	if err := e.core.Store.View(ctx, func(tx store.Tx) (err error) {
-		stored, err = tx.Sandboxes().Get(b.id)
-		return err
-	}); err != nil {
+	stored, err := e.stored(ctx, b.id)
+	if err != nil {
 		return s, nil //nolint:nilerr // what memory has is as good as it was before the commit
 	}
 	b.known(stored)

@@ -10,6 +10,7 @@ import (
 	"sandpit.dev/runtime"
 )
 
+// changing returns what windows are opened by, once the account is there whose directories they look at.
 func (u *Use) changing(ctx context.Context) window.Of {
 	if _, ok := u.l.inst.(runtime.Tracker); ok {
 		u.awaitAccount(ctx)
