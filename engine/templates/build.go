@@ -41,10 +41,46 @@ find /var/log -xdev -type f -exec truncate -s 0 {} + 2>/dev/null
 if [ -s /etc/machine-id ]; then : > /etc/machine-id; fi
 true`
 
-// building is a build that goes on.
+// building is a build that goes on, or is about to.
 type building struct {
-	stop func()
-	done chan struct{} // closed once what became of it is recorded
+	broken     context.Context // done when the version is deleted
+	stop       func()          // ends broken
+	done       chan struct{}   // closed once what became of it is recorded
+	dockerfile bool
+}
+
+// announce notes that a version will be built, before others can find it: who finds it Building finds what to wait for, and who
+// deletes it what to break off. Announcing it again changes nothing.
+func (s *Service) announce(t *template.Template) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dockerfile := t.Spec.Dockerfile != ""
+	switch {
+	case s.builds[t.ID] != nil:
+		return nil
+	case dockerfile && s.making >= mostBuilds:
+		return fault.New(fault.Exhausted, "%d Dockerfiles of templates are built, or wait, already", mostBuilds).WithRemedy("wait until one is done, and try again")
+	case dockerfile:
+		s.making++
+	}
+	broken, stop := context.WithCancel(context.Background())
+	s.builds[t.ID] = &building{broken: broken, stop: stop, done: make(chan struct{}), dockerfile: dockerfile}
+	return nil
+}
+
+// over notes that a version is not built any more, if it was announced.
+func (s *Service) over(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.builds[id]
+	if b == nil {
+		return
+	}
+	delete(s.builds, id)
+	close(b.done)
+	if b.dockerfile {
+		s.making--
+	}
 }
 
 // builderOf is who builds for a project.
@@ -52,17 +88,11 @@ func builderOf(project string) access.Caller {
 	return access.Caller{Project: project, Actor: "the build of a template", Via: "system", Scopes: []access.Scope{access.SandboxesRead, access.SandboxesWrite}}
 }
 
-// build makes the disk or the image of a version in the background. It owns files.
+// build makes the disk or the image of a version that is announced, in the background. It owns files.
 func (s *Service) build(by access.Caller, t template.Template, files io.ReadCloser, made func()) {
 	cause := fault.New(fault.Conflict, "%s", brokenOff)
-	// Before it begins, so that whoever deletes the version from now on finds what to break off.
-	broken, breakOff := context.WithCancelCause(context.Background())
 	s.mu.Lock()
-	b := &building{stop: func() { breakOff(cause) }, done: make(chan struct{})}
-	s.builds[t.ID] = b
-	if t.Spec.Dockerfile != "" {
-		s.making++
-	}
+	broken := s.builds[t.ID].broken
 	s.mu.Unlock()
 	s.engine.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, buildBound)
@@ -70,15 +100,7 @@ func (s *Service) build(by access.Caller, t template.Template, files io.ReadClos
 		ctx, stop := context.WithCancelCause(ctx)
 		defer stop(nil)
 		defer context.AfterFunc(broken, func() { stop(cause) })()
-		defer func() {
-			s.mu.Lock()
-			delete(s.builds, t.ID)
-			close(b.done)
-			if t.Spec.Dockerfile != "" {
-				s.making--
-			}
-			s.mu.Unlock()
-		}()
+		defer s.over(t.ID)
 		if files != nil {
 			defer func() { _ = files.Close() }()
 		}

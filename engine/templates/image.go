@@ -58,11 +58,6 @@ func (s *Service) toMake(ctx context.Context, c access.Caller, r *Request) (bool
 	if _, err := dockerfile.Parse([]byte(text), dockerfile.Options{Arch: runtime.GOARCH}); err != nil {
 		return false, check.Below("dockerfile: ", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.making >= mostBuilds {
-		return false, fault.New(fault.Exhausted, "%d Dockerfiles of templates are built, or wait, already", mostBuilds).WithRemedy("wait until one is done, and try again")
-	}
 	return true, nil
 }
 

@@ -5,9 +5,11 @@ package templates_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,4 +209,69 @@ func TestWhatIsNotUsedAgainGoes(t *testing.T) {
 	if _, err := h.templates().Get(t.Context(), chief, theirs.ID); err != nil {
 		t.Errorf("what somebody made: %v", err)
 	}
+}
+
+// between is a store that calls what is to happen behind the next commit, before who made that knows of it.
+type between struct {
+	store.Store
+	once atomic.Pointer[func()]
+}
+
+func (b *between) Update(ctx context.Context, fn func(store.Tx) error) error {
+	err := b.Store.Update(ctx, fn)
+	if then := b.once.Swap(nil); then != nil {
+		(*then)()
+	}
+	return err
+}
+
+func TestSandboxesThatAskAtOnceShareABuild(t *testing.T) {
+	t.Parallel()
+	w := &workshop{proceed: make(chan struct{}), here: make(map[string]bool)}
+	var st *between
+	h := &house{Server: enginetest.StartTemplates(t, t.TempDir(), templates.Options{Resolve: enginetest.Images{}.Resolve, Images: w}, func(o *engine.Options) {
+		st = &between{Store: o.Store}
+		o.Store = st
+	}), t: t}
+	var asked [2]engine.CreateRequest
+	ask := func(n int) {
+		of := templates.Request{Spec: template.Spec{Dockerfile: "FROM python\nRUN true\n"}, Files: io.NopCloser(strings.NewReader(""))}
+		if _, err := h.templates().Provide(t.Context(), chief, &asked[n], of); err != nil {
+			t.Error(err)
+		}
+	}
+	second := func() { ask(1) }
+	st.once.Store(&second)
+	ask(0)
+	if a, b := asked[0].Template, asked[1].Template; a == nil || b == nil || a.ID != b.ID {
+		t.Errorf("two that ask for one image have %+v and %+v", a, b)
+	}
+	close(w.proceed)
+}
+
+// What is built, or being built, is no further build.
+func TestABuildIsSharedWhereNoOtherMayBegin(t *testing.T) {
+	t.Parallel()
+	h, w := withImages(t)
+	ask := func(n int) error {
+		r := engine.CreateRequest{}
+		of := templates.Request{Spec: template.Spec{Dockerfile: fmt.Sprintf("FROM python\nRUN true %d\n", n)}, Files: io.NopCloser(strings.NewReader(""))}
+		_, err := h.templates().Provide(t.Context(), chief, &r, of)
+		return err
+	}
+	begun := 0
+	for ; begun < 100; begun++ {
+		if err := ask(begun); fault.Is(err, fault.Exhausted) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if begun == 0 || begun == 100 {
+		t.Errorf("%d builds may go on", begun)
+	}
+	if err := ask(0); err != nil {
+		t.Errorf("what is being built: %v", err)
+	}
+	close(w.proceed)
 }

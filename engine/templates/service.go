@@ -159,7 +159,7 @@ func (s *Service) Create(ctx context.Context, c access.Caller, r Request) (t *te
 		return nil, false, err
 	}
 	if added && t.Status == template.Building {
-		s.build(c, *t, r.Files, r.Made)
+		s.build(c, *t, r.Files, r.Made) // which insert has announced
 		r.Files = nil
 	}
 	return t, added, nil
@@ -184,6 +184,11 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 			same = of[0]
 			return nil
 		}
+		if t.Status == template.Building {
+			if err := s.announce(t); err != nil {
+				return err
+			}
+		}
 		if len(all) >= MaxVersions {
 			return fault.New(fault.Exhausted, "the project has %d versions of templates, and at most %d are allowed", len(all), MaxVersions).
 				WithRemedy("delete versions that are not needed")
@@ -193,6 +198,9 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 		}
 		return tx.Events().Append(event(c, sandbox.EventTemplate, t))
 	})
+	if err != nil || same != nil {
+		s.over(t.ID)
+	}
 	if err == nil && same != nil {
 		*t = *same
 	}
