@@ -160,9 +160,10 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// goes reports whether a version is being built here.
+// goes reports whether a version is being built here, and that is not broken off.
 func (s *Service) goes(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.builds[id] != nil
+	b := s.builds[id]
+	return b != nil && b.broken.Err() == nil
 }

@@ -60,20 +60,16 @@ func (s *Service) Provide(ctx context.Context, c access.Caller, r *engine.Create
 	r.Image = of.Spec.Image
 	r.Later = func(ctx context.Context, r *engine.CreateRequest) error {
 		t, err := s.awaitBuild(ctx, id)
-		last := s.unexpect(c.Project, of.Name)
-		switch {
-		case err == nil:
-			return s.begin(r, t)
-		case last && ctx.Err() != nil && context.Cause(ctx) != ctx.Err(): // the sandbox is deleted, and the engine goes on
-			s.forsake(ctx, c.Project, id)
+		if err != nil && ctx.Err() != nil && context.Cause(ctx) != ctx.Err() { // the sandbox is deleted, and the engine goes on
+			s.forsake(ctx, c.Project, of.Name, id)
+			return err
 		}
-		return err
+		if s.unexpect(c.Project, of.Name); err != nil {
+			return err
+		}
+		return s.begin(r, t)
 	}
-	return func() {
-		if s.unexpect(c.Project, of.Name) {
-			s.forsake(ctx, c.Project, id)
-		}
-	}, nil
+	return func() { s.forsake(ctx, c.Project, of.Name, id) }, nil
 }
 
 // toPull reports whether an image is to be pulled, or built, by a caller who may have that done.
@@ -150,10 +146,14 @@ func (s *Service) expect(project, name string) {
 	s.waiting[expected{project, name}]++
 }
 
-// unexpect reports whether nobody waits any more.
-func (s *Service) unexpect(project, name string) bool {
+func (s *Service) unexpect(project, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unexpectLocked(project, name)
+}
+
+// unexpectLocked reports whether nobody waits any more.
+func (s *Service) unexpectLocked(project, name string) bool {
 	k := expected{project, name}
 	if s.waiting[k]--; s.waiting[k] > 0 {
 		return false
@@ -162,12 +162,21 @@ func (s *Service) unexpect(project, name string) bool {
 	return true
 }
 
-// forsake breaks off the build of a version that nobody waits for; one that is done stays.
-func (s *Service) forsake(ctx context.Context, project, id string) {
+// forsake is unexpect that breaks off the build of a version, and deletes that, if nobody else waits for it; one that is built stays.
+// Who asks for the same from then on has another version made.
+func (s *Service) forsake(ctx context.Context, project, name, id string) {
+	s.mu.Lock()
+	b := s.builds[id]
+	if !s.unexpectLocked(project, name) || b == nil {
+		s.mu.Unlock()
+		return
+	}
+	b.stop()
+	s.mu.Unlock()
 	ctx, cancel := core.Aside(ctx)
 	defer cancel()
 	t, err := s.Get(ctx, builderOf(project), id)
-	if err == nil && t.Status != template.Building {
+	if err == nil && t.Status == template.Ready {
 		return
 	}
 	if err == nil {

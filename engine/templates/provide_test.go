@@ -211,42 +211,76 @@ func TestWhatIsNotUsedAgainGoes(t *testing.T) {
 	}
 }
 
-// between is a store that calls what is to happen behind the next commit, before who made that knows of it.
+// between is a store that calls what is to happen before the next commit, or behind it and before who made it knows of it.
 type between struct {
 	store.Store
-	once atomic.Pointer[func()]
+	before, behind atomic.Pointer[func()] // called once
 }
 
 func (b *between) Update(ctx context.Context, fn func(store.Tx) error) error {
+	if first := b.before.Swap(nil); first != nil {
+		(*first)()
+	}
 	err := b.Store.Update(ctx, fn)
-	if then := b.once.Swap(nil); then != nil {
+	if then := b.behind.Swap(nil); then != nil {
 		(*then)()
 	}
 	return err
 }
 
-func TestSandboxesThatAskAtOnceShareABuild(t *testing.T) {
-	t.Parallel()
-	w := &workshop{proceed: make(chan struct{}), here: make(map[string]bool)}
-	var st *between
-	h := &house{Server: enginetest.StartTemplates(t, t.TempDir(), templates.Options{Resolve: enginetest.Images{}.Resolve, Images: w}, func(o *engine.Options) {
+// withBetween is withImages over such a store.
+func withBetween(t *testing.T) (h *house, w *workshop, st *between) {
+	t.Helper()
+	w = &workshop{proceed: make(chan struct{}), here: make(map[string]bool)}
+	return &house{Server: enginetest.StartTemplates(t, t.TempDir(), templates.Options{Resolve: enginetest.Images{}.Resolve, Images: w}, func(o *engine.Options) {
 		st = &between{Store: o.Store}
 		o.Store = st
-	}), t: t}
-	var asked [2]engine.CreateRequest
-	ask := func(n int) {
-		of := templates.Request{Spec: template.Spec{Dockerfile: "FROM python\nRUN true\n"}, Files: io.NopCloser(strings.NewReader(""))}
-		if _, err := h.templates().Provide(t.Context(), chief, &asked[n], of); err != nil {
-			t.Error(err)
-		}
-	}
-	second := func() { ask(1) }
-	st.once.Store(&second)
-	ask(0)
-	if a, b := asked[0].Template, asked[1].Template; a == nil || b == nil || a.ID != b.ID {
+	}), t: t}, w, st
+}
+
+func TestSandboxesThatAskAtOnceShareABuild(t *testing.T) {
+	t.Parallel()
+	h, w, st := withBetween(t)
+	var first, second engine.CreateRequest
+	ask := func() { h.ask(&second) }
+	st.behind.Store(&ask)
+	h.ask(&first)
+	if a, b := first.Template, second.Template; a == nil || b == nil || a.ID != b.ID {
 		t.Errorf("two that ask for one image have %+v and %+v", a, b)
 	}
 	close(w.proceed)
+}
+
+// ask has an image made for a request.
+func (h *house) ask(r *engine.CreateRequest) (abandon func()) {
+	h.t.Helper()
+	of := templates.Request{Spec: template.Spec{Dockerfile: "FROM python\nRUN true\n"}, Files: io.NopCloser(strings.NewReader(""))}
+	abandon, err := h.templates().Provide(h.t.Context(), chief, r, of)
+	if err != nil {
+		h.t.Error(err)
+	}
+	return abandon
+}
+
+func TestABuildThatIsBrokenOffIsNotShared(t *testing.T) {
+	t.Parallel()
+	h, w, st := withBetween(t)
+	var first, second engine.CreateRequest
+	abandon := h.ask(&first)
+	asked := make(chan struct{})
+	ask := func() { defer close(asked); h.ask(&second) }
+	st.before.Store(&ask)
+	abandon()
+	<-asked
+	close(w.proceed)
+	box := h.make(chief, second)
+	h.Await(t, "it is made, or not", func() bool { box = h.get(box.ID); return box.State != sandbox.Creating })
+	if box.State != sandbox.Running {
+		t.Errorf("it is %s: %s", box.State, box.StopDetail)
+	}
+	if _, err := h.templates().Get(t.Context(), chief, first.Template.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what nobody waits for: %v", err)
+	}
 }
 
 // What is built, or being built, is no further build.

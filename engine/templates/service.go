@@ -207,8 +207,8 @@ func (s *Service) insert(ctx context.Context, c access.Caller, t *template.Templ
 	return err == nil && same == nil, err
 }
 
-// stale reports whether a version that was made for a sandbox is of no use to another: an earlier server was building it, or it
-// stands for an image that was pulled, and would not be asked for if that were still here.
+// stale reports whether a version that was made for a sandbox is of no use to another: its build was broken off, or was an earlier
+// server's, or it stands for an image that was pulled, and would not be asked for if that were still here.
 func (s *Service) stale(t *template.Template) bool {
 	if t.Spec.Origin != template.Sandbox {
 		return false
