@@ -7,10 +7,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
+	"math"
 	"math/big"
 	"net"
 	"os"
@@ -26,7 +29,6 @@ type authority struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	next int64
 }
 
 // newAuthority writes ca.crt and ca.key.
@@ -44,14 +46,31 @@ func newAuthority(dir string) (*authority, error) {
 	return a, err
 }
 
+// lentTo returns the authority whose files are in a directory, which writes into another one from now on.
+func lentTo(dir, from string) (*authority, error) {
+	pair, err := tls.LoadX509KeyPair(filepath.Join(from, "ca.crt"), filepath.Join(from, "ca.key"))
+	if err != nil {
+		return nil, err
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, errors.New("the authority's key is of another kind")
+	}
+	a := &authority{dir: dir, cert: pair.Leaf, key: key}
+	return a, errors.Join(os.MkdirAll(dir, 0o700), a.write("ca.crt", "CERTIFICATE", pair.Leaf.Raw))
+}
+
 // sign writes name.crt and name.key.
 func (a *authority) sign(name string, c *x509.Certificate) (*ecdsa.PrivateKey, error) {
 	key, err := a.makeKey(name)
 	if err != nil {
 		return nil, err
 	}
-	a.next++
-	c.SerialNumber, c.NotBefore, c.NotAfter = big.NewInt(a.next), time.Now().Add(-time.Hour), time.Now().Add(validFor)
+	serial, err := rand.Int(rand.Reader, big.NewInt(math.MaxInt64))
+	if err != nil {
+		return nil, err
+	}
+	c.SerialNumber, c.NotBefore, c.NotAfter = serial, time.Now().Add(-time.Hour), time.Now().Add(validFor)
 	by := a.key
 	if by == nil {
 		by = key
@@ -80,21 +99,23 @@ func (a *authority) write(file, kind string, der []byte) error {
 	return os.WriteFile(filepath.Join(a.dir, file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// client signs a certificate of a user of the API in a group, and writes name.kubeconfig for it.
-func (a *authority) client(name, user, group, address string, more ...x509.ExtKeyUsage) error {
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: user}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: append(more, x509.ExtKeyUsageClientAuth)}
+// client signs a certificate of a user of the API in a group, who serves at an address, too, unless that is "", and writes
+// name.kubeconfig for it.
+func (a *authority) client(name, user, group, serves string) error {
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: user}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
 	if group != "" {
 		c.Subject.Organization = []string{group}
 	}
-	if len(more) > 0 { // it serves, too
-		c.IPAddresses = []net.IP{net.ParseIP(address)}
+	if serves != "" {
+		c.ExtKeyUsage = append(c.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		c.IPAddresses = []net.IP{net.ParseIP(serves)}
 	}
 	if _, err := a.sign(name, c); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "test",
-		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{"server": "https://" + net.JoinHostPort(address, "6443"), "certificate-authority": filepath.Join(a.dir, "ca.crt")}}},
+		"clusters": []any{map[string]any{"name": "test", "cluster": map[string]any{"server": URL, "certificate-authority": filepath.Join(a.dir, "ca.crt")}}},
 		"users":    []any{map[string]any{"name": name, "user": map[string]any{"client-certificate": filepath.Join(a.dir, name+".crt"), "client-key": filepath.Join(a.dir, name+".key")}}},
 		"contexts": []any{map[string]any{"name": "test", "context": map[string]any{"cluster": "test", "user": name}}},
 	}, "", "  ")
@@ -105,7 +126,7 @@ func (a *authority) client(name, user, group, address string, more ...x509.ExtKe
 }
 
 // certify writes all that the components of a cluster are known by.
-func certify(dir, node, address string) error {
+func certify(dir string) error {
 	a, err := newAuthority(dir)
 	if err != nil {
 		return err
@@ -113,7 +134,7 @@ func certify(dir, node, address string) error {
 	if _, err := a.sign("apiserver", &x509.Certificate{
 		Subject: pkix.Name{CommonName: "kube-apiserver"}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:    []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "localhost"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(address), net.IPv4(10, 96, 0, 1)},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(Address), net.IPv4(10, 96, 0, 1)},
 	}); err != nil {
 		return err
 	}
@@ -125,9 +146,14 @@ func certify(dir, node, address string) error {
 		{"apiserver-kubelet-client", "kube-apiserver-kubelet-client", admins}, {"admin", "kubernetes-admin", admins},
 		{"controllers", "system:kube-controller-manager", ""}, {"scheduler", "system:kube-scheduler", ""},
 	} {
-		if err := a.client(c.name, c.user, c.group, address); err != nil {
+		if err := a.client(c.name, c.user, c.group, ""); err != nil {
 			return err
 		}
 	}
-	return a.client("kubelet", "system:node:"+node, "system:nodes", address, x509.ExtKeyUsageServerAuth)
+	return a.kubelet(Node, Address)
+}
+
+// kubelet writes what the kubelet of a node is known by.
+func (a *authority) kubelet(node, address string) error {
+	return a.client("kubelet", "system:node:"+node, "system:nodes", address)
 }

@@ -46,3 +46,48 @@ func TestTheHostsSettingsStayAsTheyAre(t *testing.T) {
 		t.Errorf("the host's was %q and is %q, %v", host, again, err)
 	}
 }
+
+// A node that is added runs pods, and one that died can be closed.
+func TestASecondNode(t *testing.T) {
+	c := clustertest.Get(t)
+	n := clustertest.AddNode(t, c)
+	space := clustertest.Space(t, c)
+	clustertest.Kubectl(t, c, "-n", space, "run", "there", "--image=localhost/pause:1", `--overrides={"spec":{"nodeName":"`+n.Name+`"}}`)
+	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/there", "--timeout=60s")
+	clustertest.Kubectl(t, c, "-n", space, "logs", "there") // the API server asks the other node's kubelet
+	if err := n.Die(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := clustertest.Kubectl(t, c, "get", "nodes", "-o", "name"); out != "node/"+cluster.Node {
+		t.Errorf("the cluster has %s", out)
+	}
+}
+
+// Components that are killed come back, and what they kept with them.
+func TestComponentsThatAreKilledComeBack(t *testing.T) {
+	c := clustertest.Get(t)
+	space := clustertest.Space(t, c)
+	clustertest.Kubectl(t, c, "-n", space, "run", "before", "--image=localhost/pause:1")
+	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/before", "--timeout=60s")
+	for _, component := range []string{cluster.Containerd, cluster.Kubelet, cluster.Controllers, cluster.Scheduler, cluster.Etcd, cluster.APIServer} {
+		if err := c.Kill(t.Context(), component); err != nil {
+			t.Fatalf("%s: %v", component, err)
+		}
+	}
+	clustertest.Answers(t, c)
+	clustertest.Kubectl(t, c, "-n", space, "run", "after", "--image=localhost/pause:1")
+	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/before", "pod/after", "--timeout=90s")
+	if err := c.Hold(t.Context(), cluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Kubectl(t.Context(), "get", "--raw", "/readyz").CombinedOutput(); err == nil {
+		t.Errorf("it answers while it is held: %s", out)
+	}
+	if err := c.Release(cluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Answers(t, c)
+}

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// configurations are the files that the components of a node read, by their names. DIR is the cluster's directory, and BIN
-// that of its programs.
+// configurations are the files that the components of a node read, by their names. DIR is the node's directory, BIN
+// that of the programs, and SUBNET where its pods have addresses.
 var configurations = map[string]string{
 	"network/10-bridge.conflist": `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"hairpinMode":true,
-"ipam":{"type":"host-local","ranges":[[{"subnet":"10.244.0.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
+"ipam":{"type":"host-local","ranges":[[{"subnet":"SUBNET"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
 `,
 	// restrict_oom_score_adj: a host may not let root lower it.
 	"containerd.toml": `version = 3
@@ -58,13 +58,13 @@ provisioner: kubernetes.io/host-path
 }
 
 // configure writes them.
-func configure(dir, bin string) error {
+func configure(dir, bin, subnet string) error {
 	for name, text := range configurations {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		text = strings.NewReplacer("DIR", dir, "BIN", bin).Replace(text)
+		text = strings.NewReplacer("DIR", dir, "BIN", bin, "SUBNET", subnet).Replace(text)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}

@@ -1,8 +1,8 @@
 // Copyright 2026 The sandpit authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster runs a Kubernetes cluster of one node for a test, on a host that has none and
-// shall not get one.
+// Package cluster runs a Kubernetes cluster for a test, on a host that has none and shall not get one. It has one node, and
+// others as tests add them. Components that end are started again; tests end them, and whole nodes, to see what comes of it.
 //
 // All its components are real: etcd, the API server, the controllers, the scheduler, the kubelet, containerd and
 // runc. They are built of their modules, as directory parts has them, which takes ten minutes or so, once. There is

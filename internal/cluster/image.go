@@ -77,15 +77,15 @@ func writePause(dir string, kit programs.Kit) error {
 }
 
 // Import gives the node an image of one file under a reference with a tag: the program at a path.
-func (c *Cluster) Import(ctx context.Context, reference string, program []byte, path string) error {
+func (m *Machine) Import(ctx context.Context, reference string, program []byte, path string) error {
 	img, err := oneFile(program, path)
 	if err != nil {
 		return err
 	}
-	return c.load(ctx, reference, img)
+	return m.load(ctx, reference, img)
 }
 
-func (c *Cluster) load(ctx context.Context, reference string, img v1.Image) error {
+func (m *Machine) load(ctx context.Context, reference string, img v1.Image) error {
 	ref, err := name.NewTag(reference)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *Cluster) load(ctx context.Context, reference string, img v1.Image) erro
 	if err := tarball.Write(ref, img, &b); err != nil {
 		return err
 	}
-	cmd := c.Command(ctx, "ctr", "-n", "k8s.io", "images", "import", "--digests=false", "-")
+	cmd := m.Command(ctx, "ctr", "-n", "k8s.io", "images", "import", "--digests=false", "-")
 	cmd.Stdin = &b
 	return programs.Said(cmd)
 }
@@ -103,7 +103,7 @@ var lowerDir = regexp.MustCompile(`lowerdir=([^,:"\s]+)`)
 
 // Lend gives the node an image under a reference with a tag without a copy of its files: one of an empty
 // layer, for which a directory stands in, read-only.
-func (c *Cluster) Lend(ctx context.Context, reference, root string) error {
+func (m *Machine) Lend(ctx context.Context, reference, root string) error {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o755, PAXRecords: map[string]string{"SANDPIT.root": root}}); err != nil {
@@ -120,21 +120,21 @@ func (c *Cluster) Lend(ctx context.Context, reference, root string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.load(ctx, reference, img); err != nil {
+	if err := m.load(ctx, reference, img); err != nil {
 		return err
 	}
 	// A layer's first snapshot has the digest of its content for its name.
 	const key = "lent"
-	out, err := c.Command(ctx, "ctr", "-n", "k8s.io", "snapshots", "prepare", "--mounts", key, file.RootFS.DiffIDs[0].String()).Output()
+	out, err := m.Command(ctx, "ctr", "-n", "k8s.io", "snapshots", "prepare", "--mounts", key, file.RootFS.DiffIDs[0].String()).Output()
 	if err != nil {
 		return fmt.Errorf("where the layer of %s is: %w", reference, err)
 	}
-	if err := programs.Said(c.Command(ctx, "ctr", "-n", "k8s.io", "snapshots", "rm", key)); err != nil {
+	if err := programs.Said(m.Command(ctx, "ctr", "-n", "k8s.io", "snapshots", "rm", key)); err != nil {
 		return err
 	}
-	m := lowerDir.FindStringSubmatch(string(out))
-	if m == nil {
+	layer := lowerDir.FindStringSubmatch(string(out))
+	if layer == nil {
 		return fmt.Errorf("where the layer of %s is: %s", reference, strings.TrimSpace(string(out)))
 	}
-	return programs.Said(c.Command(ctx, "mount", "--bind", "-o", "ro", root, m[1]))
+	return programs.Said(m.Command(ctx, "mount", "--bind", "-o", "ro", root, layer[1]))
 }

@@ -1,7 +1,9 @@
-# Process 1 of a node, which is a whole cluster: node.sh DIR GROUP NAME ADDRESS. The configuration of all
-# components is in DIR. It begins in namespaces of its own for processes, mounts and the network.
+# Process 1 of a node: node.sh DIR GROUP NAME ADDRESS CLUSTER. The configuration of all its components is in DIR. The first
+# node has the directory of the cluster, CLUSTER, for DIR, and the components that a cluster has once.
+# It begins in namespaces of its own for processes, mounts and the network.
 set -e
-dir=$1 group=$2 name=$3 address=$4
+dir=$1 group=$2 name=$3 address=$4 cluster=$5
+first=; if [ "$dir" = "$cluster" ]; then first=1; fi
 
 # What the node makes of control groups it makes below its own, and sees nothing else.
 if [ -z "$NODE_GROUPED" ]; then
@@ -50,27 +52,40 @@ for place in /var/lib /var/log; do
 	mkdir -p "$dir/node$place"
 	mount --bind "$dir/node$place" "$place"
 done
-mkdir -p /var/lib/kubelet /var/lib/cni /var/log/pods "$dir/volumes" /tmp/hostpath_pv
-mount --bind "$dir/volumes" /tmp/hostpath_pv # where the provisioner of volumes has them
+mkdir -p /var/lib/kubelet /var/lib/cni /var/log/pods "$cluster/volumes" /tmp/hostpath_pv
+mount --bind "$cluster/volumes" /tmp/hostpath_pv # where the provisioner of volumes has them
 mount --make-rshared /
 
-# There is no way out of its network; the other end of its only link is in it.
+# There is no way out of its network: the other end of the first node's only link is in it. Other nodes get theirs.
 ip link set lo up
-ip link add eth0 type veth peer name eth0peer
-ip link set eth0peer up
+if [ "$first" ]; then
+	ip link add eth0 type veth peer name eth0peer
+	ip link set eth0peer up
+fi
+until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip addr add "$address/24" dev eth0
 ip link set eth0 up
 ip route add default via "${address%.*}.1"
 for s in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do echo 1 >"/proc/sys/$s"; done
 
-mkdir -p "$dir/log"
+# run starts a component, and starts it again when it ends, unless it is held.
+mkdir -p "$dir/log" "$dir/pids" "$dir/held"
 run() {
 	component=$1
 	shift
-	"$@" >"$dir/log/$component" 2>&1 &
+	while :; do
+		"$@" >>"$dir/log/$component" 2>&1 &
+		echo $! >"$dir/pids/$component"
+		wait $! || :
+		sleep 0.1
+		while [ -e "$dir/held/$component" ]; do sleep 0.1; done
+	done &
 }
 pki=$dir/pki
+kubectl() { kubernetes kubectl --kubeconfig "$cluster/pki/admin.kubeconfig" "$@"; }
 run containerd containerd -c "$dir/containerd.toml"
+
+if [ "$first" ]; then
 run etcd kubernetes etcd --data-dir "$dir/etcd" --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
 	--listen-peer-urls http://127.0.0.1:2380 --unsafe-no-fsync --log-level warn
 run kube-apiserver kubernetes kube-apiserver --etcd-servers=http://127.0.0.1:2379 --advertise-address="$address" --secure-port=6443 --cert-dir="$dir/certs" \
@@ -80,7 +95,6 @@ run kube-apiserver kubernetes kube-apiserver --etcd-servers=http://127.0.0.1:237
 	--service-account-issuer=https://kubernetes.default.svc --service-account-key-file="$pki/sa.key" --service-account-signing-key-file="$pki/sa.key" \
 	--authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction --service-cluster-ip-range=10.96.0.0/16 --allow-privileged=true
 
-kubectl() { kubernetes kubectl --kubeconfig "$pki/admin.kubeconfig" "$@"; }
 until kubectl get --raw /readyz >/dev/null 2>&1; do sleep 0.1; done # the controllers end where their rights are not there yet
 own() { echo "--kubeconfig=$pki/$1.kubeconfig --authentication-kubeconfig=$pki/$1.kubeconfig --authorization-kubeconfig=$pki/$1.kubeconfig --leader-elect=false --bind-address=127.0.0.1 --cert-dir=$dir/certs"; }
 run kube-controller-manager kubernetes kube-controller-manager $(own controllers) --service-account-private-key-file="$pki/sa.key" --root-ca-file="$pki/ca.crt" \
@@ -88,11 +102,15 @@ run kube-controller-manager kubernetes kube-controller-manager $(own controllers
 	--cluster-cidr=10.244.0.0/16 --allocate-node-cidrs=true --service-cluster-ip-range=10.96.0.0/16 \
 	--cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key"
 run kube-scheduler kubernetes kube-scheduler $(own scheduler)
+kubectl apply -f "$dir/objects.yaml" >/dev/null
+else
+	ip route add 10.244.0.0/24 via "${address%.*}.2"
+fi
+
 until ctr version >/dev/null 2>&1; do sleep 0.1; done
 ctr -n k8s.io images import --digests=false "$dir/pause.tar" >/dev/null
 run kubelet kubernetes kubelet --config="$dir/kubelet.yaml" --kubeconfig="$pki/kubelet.kubeconfig" --node-ip="$address" --hostname-override="$name" --root-dir=/var/lib/kubelet
-run policies kubernetes policies -kubeconfig "$pki/admin.kubeconfig"
-kubectl apply -f "$dir/objects.yaml" >/dev/null
+run policies kubernetes policies -kubeconfig "$cluster/pki/admin.kubeconfig"
 until kubectl wait --for=condition=Ready "node/$name" --timeout=60s >/dev/null 2>&1 && kubectl get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
 touch "$dir/ready"
 trap 'exit 0' TERM

@@ -27,6 +27,7 @@ import (
 const (
 	variableDir = "SANDPIT_TEST_CLUSTER"
 	variablePID = "SANDPIT_TEST_CLUSTER_PID"
+	variableIn  = "SANDPIT_TEST_CLUSTER_GROUP"
 	variableWhy = "SANDPIT_TEST_CLUSTER_WHY"
 )
 
@@ -53,8 +54,9 @@ func run() (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	group := "sandpit-test-" + strings.ToLower(rand.Text())
 	c, err := cluster.Start(context.Background(), cluster.Options{
-		Dir: dir, Group: "sandpit-test-" + strings.ToLower(rand.Text()),
+		Dir: dir, Group: group,
 		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true},
 	})
 	if err != nil {
@@ -63,7 +65,7 @@ func run() (code int, err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
 	pid := strconv.Itoa(c.PID)
 	cmd := exec.Command("nsenter", append([]string{"--net=/proc/" + pid + "/ns/net", "--", os.Args[0]}, os.Args[1:]...)...)
-	return again(cmd, variableDir+"="+dir, variablePID+"="+pid)
+	return again(cmd, variableDir+"="+dir, variablePID+"="+pid, variableIn+"="+group)
 }
 
 // missing returns why there can be no cluster; "": there can.
@@ -105,7 +107,7 @@ func Get(t testing.TB) *cluster.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := cluster.Running(t.Context(), dir, pid, &programs.Finder{Cache: programs.UserCache()})
+	c, err := cluster.Running(t.Context(), dir, pid, os.Getenv(variableIn), &programs.Finder{Cache: programs.UserCache()})
 	if err != nil {
 		t.Fatal(err)
 	}
