@@ -50,7 +50,7 @@ test: agent ## Run all tests, under the race detector
 TLS = ^(TestExec|TestExecStream|TestFiles|TestProcessSocket|TestConnectPort|TestWatch|TestRunCommand|TestEras|TestEndOfSession|TestSSE|TestAStreamThatBrokeGoesOn|TestThroughTheBridge|TestArtifactsAreServed)$$
 
 peers: # what the benchmark is compared with, the images, and the cluster: before the tests, which they would slow down
-	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 40m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns|TestItsNodeRunsPods)$$' ./internal/cluster ./bench ./image ./test/script ./test/browser
+	CGO_ENABLED=1 $(GO) run ./internal/testgate $(RACE) -timeout 40m -p 1 -run '^(TestPeers|TestBaseImage|TestNamesMeanBaseAndNodeOnceTheyAreBuilt|TestDebiansChromiumRuns|TestItsNodeRunsPods|TestHelmIsBuilt)$$' ./internal/cluster ./bench ./image ./test/script ./test/browser
 
 test-fast: export SANDPIT_TEST_IMAGES = # those of root are root's
 test-fast: agent ## Run the tests that any user can, in a minute

@@ -145,6 +145,7 @@ func certify(dir string) error {
 	for _, c := range []struct{ name, user, group string }{
 		{"apiserver-kubelet-client", "kube-apiserver-kubelet-client", admins}, {"admin", "kubernetes-admin", admins},
 		{"controllers", "system:kube-controller-manager", ""}, {"scheduler", "system:kube-scheduler", ""},
+		{"proxy", "system:kube-proxy", ""},
 	} {
 		if err := a.client(c.name, c.user, c.group, ""); err != nil {
 			return err

@@ -19,6 +19,7 @@ type Options struct {
 	Dir      string // holds all that it keeps; it exists, and is not below /run or /opt
 	Group    string // name of the control groups below which its own are; nobody else's
 	Programs *programs.Finder
+	Services bool // it has kube-proxy and CoreDNS, so that services have addresses and names
 }
 
 // Cluster is one that runs. Its first node has all components.
@@ -48,18 +49,39 @@ func Find(ctx context.Context, p *programs.Finder) (programs.Kit, error) {
 	return p.Find(ctx, "kubernetes", parts)
 }
 
+// FindHelm finds Helm, or builds it.
+func FindHelm(ctx context.Context, p *programs.Finder) (programs.Kit, error) {
+	return findOne(ctx, p, "helm")
+}
+
+func findOne(ctx context.Context, p *programs.Finder, name string) (programs.Kit, error) {
+	parts, err := one(name)
+	if err != nil {
+		return programs.Kit{}, err
+	}
+	return p.Find(ctx, name, parts)
+}
+
 // Start starts a cluster, and waits until its node is ready. The caller closes it.
 func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	kit, err := Find(ctx, o.Programs)
 	if err != nil {
 		return nil, err
 	}
+	var names string // the program of CoreDNS
+	if o.Services {
+		found, err := findOne(ctx, o.Programs, "coredns")
+		if err != nil {
+			return nil, err
+		}
+		names = found.Path("coredns")
+	}
 	c := newCluster(o.Dir, kit)
 	c.group = o.Group
 	if err := errors.Join(certify(filepath.Join(o.Dir, "pki")), configure(o.Dir, filepath.Dir(kit.Path("kubernetes")), "10.244.0.0/24")); err != nil {
 		return nil, err
 	}
-	if err := c.begin(ctx, Node, Address, o.Dir); err != nil {
+	if err := c.begin(ctx, Node, Address, o.Dir, names); err != nil {
 		return nil, err
 	}
 	if err := c.wait(ctx); err != nil {

@@ -4,6 +4,9 @@
 package cluster_test
 
 import (
+	"context"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +14,10 @@ import (
 
 	"sandpit.dev/internal/cluster"
 	"sandpit.dev/internal/cluster/clustertest"
+	"sandpit.dev/internal/programs"
 )
 
-func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(clustertest.MainWithServices(m)) }
 
 // It runs first where nothing is built yet: see make peers.
 func TestItsNodeRunsPods(t *testing.T) {
@@ -25,6 +29,45 @@ func TestItsNodeRunsPods(t *testing.T) {
 	space := clustertest.Space(t, c)
 	clustertest.Kubectl(t, c, "-n", space, "run", "one", "--image=localhost/pause:1")
 	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/one", "--timeout=60s")
+}
+
+// So that the chart's tests find it.
+func TestHelmIsBuilt(t *testing.T) {
+	clustertest.Get(t)
+	kit, err := cluster.FindHelm(t.Context(), &programs.Finder{Cache: programs.UserCache(), Scratch: t.TempDir(), Fetch: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version, err := kit.Version(t.Context(), "helm"); err != nil || !strings.Contains(version, "4.") {
+		t.Errorf("it is %q, %v", version, err)
+	}
+}
+
+func TestServicesHaveAddressesAndNames(t *testing.T) {
+	c := clustertest.Get(t)
+	names := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(cluster.Address, "53"))
+	}}
+	const name = "kubernetes.default.svc.cluster.local"
+	found, err := names.LookupHost(t.Context(), name)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s is %v, %v", name, found, err)
+	}
+	if want := clustertest.Kubectl(t, c, "get", "service", "kubernetes", "-o", "jsonpath={.spec.clusterIP}"); found[0] != want {
+		t.Errorf("%s is %s, and the service has %s", name, found[0], want)
+	}
+	admin, err := cluster.Administrator(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := admin.Get("https://" + found[0] + "/readyz")
+	if err != nil {
+		t.Fatalf("what the service leads to: %v", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("what the service leads to says %s", answer.Status)
+	}
 }
 
 // What the kubelet would set on the whole machine it finds set, in files of its own.

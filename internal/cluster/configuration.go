@@ -21,6 +21,8 @@ root = "DIR/containerd"
 state = "/run/containerd"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = "localhost/pause:1"
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = "DIR/registries"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
   [plugins.'io.containerd.cri.v1.runtime'.cni]
@@ -32,12 +34,16 @@ state = "/run/containerd"
       BinaryName = "BIN/runc"
       SystemdCgroup = false
 `,
+	// One of the node's own is spoken to over http at any of its addresses.
+	"registries/" + Registry + "/hosts.toml": "server = \"http://" + Registry + "\"\n",
 	"kubelet.yaml": `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
 containerRuntimeEndpoint: unix:///run/containerd/containerd.sock
+clusterDNS: [ADDRESS]
+clusterDomain: cluster.local
 resolvConf: DIR/resolv.conf
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: DIR/pki/ca.crt}}
 authorization: {mode: Webhook}
@@ -48,6 +54,22 @@ imageGCHighThresholdPercent: 100
 maxPods: 250
 `,
 	"resolv.conf": "nameserver 127.0.0.1\n",
+	"proxy.yaml": `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+clusterCIDR: 10.244.0.0/16
+clientConnection: {kubeconfig: DIR/pki/proxy.kubeconfig}
+conntrack: {maxPerCore: 0, min: 0}
+`,
+	"Corefile": `.:53 {
+  errors
+  kubernetes cluster.local {
+    kubeconfig DIR/pki/admin.kubeconfig test
+    pods verified
+  }
+  cache 5
+}
+`,
 	"objects.yaml": `apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
@@ -64,7 +86,7 @@ func configure(dir, bin, subnet string) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		text = strings.NewReplacer("DIR", dir, "BIN", bin, "SUBNET", subnet).Replace(text)
+		text = strings.NewReplacer("DIR", dir, "BIN", bin, "SUBNET", subnet, "ADDRESS", Address).Replace(text)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@
 // others as tests add them. Components that end are started again; tests end them, and whole nodes, to see what comes of it.
 //
 // All its components are real: etcd, the API server, the controllers, the scheduler, the kubelet, containerd and
-// runc. They are built of their modules, as directory parts has them, which takes ten minutes or so, once. There is
+// runc, and where a test asks for them kube-proxy and CoreDNS. They are built of their modules, as directory parts has them, which takes ten minutes or so, once. There is
 // no plug-in of a network that enforces policies among such modules; a small one of our own does.
 //
 // A node changes the host that it runs on. So it has namespaces of its own for mounts, processes and the network,

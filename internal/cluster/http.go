@@ -15,6 +15,9 @@ import (
 // URL is that of a cluster's API server, in the cluster's network.
 const URL = "https://" + Address + ":6443"
 
+// Registry is where a registry of images may be that nodes speak to over http, beside those at addresses of the node's loopback.
+const Registry = Address + ":5000"
+
 // Administrator returns a client of the API server that is the administrator whose kubeconfig it is.
 func Administrator(kubeconfig string) (*http.Client, error) {
 	dir := filepath.Dir(kubeconfig)

@@ -1,8 +1,9 @@
-# Process 1 of a node: node.sh DIR GROUP NAME ADDRESS CLUSTER. The configuration of all its components is in DIR. The first
+# Process 1 of a node: node.sh DIR GROUP NAME ADDRESS CLUSTER NAMES. The configuration of all its components is in DIR. The first
 # node has the directory of the cluster, CLUSTER, for DIR, and the components that a cluster has once.
+# NAMES is the program of CoreDNS; without one, services have neither addresses nor names.
 # It begins in namespaces of its own for processes, mounts and the network.
 set -e
-dir=$1 group=$2 name=$3 address=$4 cluster=$5
+dir=$1 group=$2 name=$3 address=$4 cluster=$5 names=$6
 first=; if [ "$dir" = "$cluster" ]; then first=1; fi
 
 # What the node makes of control groups it makes below its own, and sees nothing else.
@@ -111,7 +112,14 @@ until ctr version >/dev/null 2>&1; do sleep 0.1; done
 ctr -n k8s.io images import --digests=false "$dir/pause.tar" >/dev/null
 run kubelet kubernetes kubelet --config="$dir/kubelet.yaml" --kubeconfig="$pki/kubelet.kubeconfig" --node-ip="$address" --hostname-override="$name" --root-dir=/var/lib/kubelet
 run policies kubernetes policies -kubeconfig "$cluster/pki/admin.kubeconfig"
+if [ -n "$names" ]; then
+	run kube-proxy kubernetes kube-proxy --config="$dir/proxy.yaml" --hostname-override="$name"
+	run coredns "$names" -conf "$dir/Corefile"
+fi
 until kubectl wait --for=condition=Ready "node/$name" --timeout=60s >/dev/null 2>&1 && kubectl get serviceaccount default >/dev/null 2>&1; do sleep 0.1; done
+if [ -n "$names" ]; then # their first rules, and their first answer
+	until nft list table ip kube-proxy 2>/dev/null | grep -q 10.96.0.1 && (: >"/dev/tcp/$address/53") 2>/dev/null; do sleep 0.1; done
+fi
 touch "$dir/ready"
 trap 'exit 0' TERM
 while :; do sleep 3600 & wait $! || :; done

@@ -32,11 +32,16 @@ const (
 )
 
 // Main runs the tests of a package in a cluster's network. It is what a TestMain calls, and returns what that exits with.
-func Main(m *testing.M) int {
+func Main(m *testing.M) int { return with(m, false) }
+
+// MainWithServices is Main, of a cluster whose services have addresses and names.
+func MainWithServices(m *testing.M) int { return with(m, true) }
+
+func with(m *testing.M, services bool) int {
 	if os.Getenv(variableDir) != "" || os.Getenv(variableWhy) != "" {
 		return m.Run()
 	}
-	code, err := run()
+	code, err := run(services)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the cluster:", err)
 		return 1
@@ -45,7 +50,7 @@ func Main(m *testing.M) int {
 }
 
 // run starts a cluster, and this program again in its network.
-func run() (code int, err error) {
+func run(services bool) (code int, err error) {
 	if why := missing(); why != "" {
 		return again(exec.Command(os.Args[0], os.Args[1:]...), variableWhy+"="+why)
 	}
@@ -56,7 +61,7 @@ func run() (code int, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	group := "sandpit-test-" + strings.ToLower(rand.Text())
 	c, err := cluster.Start(context.Background(), cluster.Options{
-		Dir: dir, Group: group,
+		Dir: dir, Services: services, Group: group,
 		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true},
 	})
 	if err != nil {
