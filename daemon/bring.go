@@ -21,26 +21,35 @@ import (
 	"sandpit.dev/sandbox"
 )
 
-// bringer takes images that the Engine of a runtime has, or can pull, when a sandbox of that runtime asks
-// for one by a reference that the server does not know. It is an import as any other: the record
+// bringer takes images when a sandbox asks for one by a reference that the server does not know: of the Engine of its
+// runtime, which has it or pulls it, or of its registry, where the runtime is a cluster. It is an import as any other: the record
 // has its digest, and what a sandbox needs is added. One at a time. The default image, where that is such
 // a reference, is brought ahead.
 type bringer struct {
-	imports *images.Catalogue
-	images  *image.Store
-	drivers map[string]runtime.Driver
-	usual   string // the runtime of what names none
-	turn    chan struct{}
+	imports   *images.Catalogue
+	images    *image.Store
+	drivers   map[string]runtime.Driver
+	onCluster func(runtime string) bool
+	usual     string // the runtime of what names none
+	turn      chan struct{}
 }
 
-func newBringer(e images.Source, s *image.Store, drivers map[string]runtime.Driver, usual string) *bringer {
-	return &bringer{imports: images.NewCatalogue(e), images: s, drivers: drivers, usual: usual, turn: make(chan struct{}, 1)}
+func newBringer(e images.Source, s *image.Store, drivers map[string]runtime.Driver, r *Runtimes) *bringer {
+	return &bringer{
+		imports: images.NewCatalogue(e), images: s, drivers: drivers, onCluster: r.onCluster, usual: r.wanted()[0].Name(), turn: make(chan struct{}, 1),
+	}
+}
+
+// source returns what has images that the server lacks, for a runtime, or nil. brings is whether they come at all.
+func (b *bringer) source(name string) (source runtime.ImageSource, brings bool) {
+	source, ok := b.drivers[name].(runtime.ImageSource)
+	return source, ok || b.onCluster(name)
 }
 
 // bring serves the server's own administrator alone: an Engine reaches what its host does, with its
 // credentials.
 func (b *bringer) bring(ctx context.Context, c access.Caller, r *engine.CreateRequest) error {
-	source, ok := b.drivers[cmp.Or(r.Runtime, b.usual)].(runtime.ImageSource)
+	source, ok := b.source(cmp.Or(r.Runtime, b.usual))
 	if !ok || r.From != "" {
 		return nil
 	}
@@ -59,7 +68,7 @@ func (b *bringer) bring(ctx context.Context, c access.Caller, r *engine.CreateRe
 // prebuild builds the default image, or pulls it by its reference.
 func (b *bringer) prebuild(ctx context.Context) error {
 	ref := b.images.Default()
-	source, ok := b.drivers[b.usual].(runtime.ImageSource)
+	source, ok := b.source(b.usual)
 	if ref == "" || !ok {
 		_, err := b.images.Ensure(ctx, "")
 		return err
@@ -78,7 +87,7 @@ const turnPatience = 20 * time.Second
 // pullPart is how much of the work it is to have the Engine pull an image. The rest is to take it from there.
 const pullPart = 0.8
 
-// take imports an image of the Engine's, unless it is here.
+// take imports an image of the Engine's, or pulls it where source is nil, unless it is here.
 func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.ImageSource, reference string) error {
 	if b.known(reference) {
 		return nil
@@ -88,7 +97,7 @@ func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.Imag
 	select {
 	case b.turn <- struct{}{}:
 	case <-wait.C:
-		return fault.New(fault.Unavailable, "the image %s, or another one, is still being brought from the Engine", sandbox.Clip(reference, 200)).
+		return fault.New(fault.Unavailable, "the image %s, or another one, is still being brought", sandbox.Clip(reference, 200)).
 			WithRemedy("try again in a minute: it goes on meanwhile")
 	case <-ctx.Done():
 		return ctx.Err()
@@ -96,6 +105,10 @@ func (b *bringer) take(ctx context.Context, c access.Caller, source runtime.Imag
 	defer func() { <-b.turn }()
 	if b.known(reference) {
 		return nil // another call brought it
+	}
+	if source == nil {
+		_, err := b.imports.PullImage(ctx, c, reference)
+		return err
 	}
 	report, shown, err := b.images.Fetching(reference)
 	if err != nil {

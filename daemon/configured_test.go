@@ -85,8 +85,10 @@ tls: {cert: c.pem, key: k.pem}
 func TestWhatSoundsSecretIsMarked(t *testing.T) {
 	none := map[string]bool{
 		"tls.key": true, "secrets.key_file": true, "archive.s3.credentials_file": true, "images.registries.password_file": true, // names of files
-		"images.registries.password_env": true, // the name of a variable
-		"limits.requests.token":          true, // a rate
+		"images.registries.password_env": true,                                // the name of a variable
+		"limits.requests.token":          true,                                // a rate
+		"kubernetes.pull_secrets":        true, "clusters.pull_secrets": true, // names of objects of the cluster
+		"kubernetes.tolerations.key": true, "clusters.tolerations.key": true, // of a label of nodes
 	}
 	sounds := regexp.MustCompile(`(?i)(token|secret|passw|key|credential|header|cookie|env)`)
 	var look func(of reflect.Type, path string)

@@ -255,7 +255,7 @@ func Run(ctx context.Context, cfg Config, opts Options) error {
 	}
 	builder := build.New(eng, build.Options{Host: func() (build.Host, error) { return hostOfBuilds(network.Authorities) }, Images: images, Logger: log})
 	images.Use(builder)
-	brings := newBringer(eng, images, drivers, cfg.Runtimes.wanted()[0].Name())
+	brings := newBringer(eng, images, drivers, &cfg.Runtimes)
 	begins := &templateImages{Service: builder, store: images, catalogue: imagekeeper.NewCatalogue(eng), brings: brings}
 	made, err := newTemplates(eng, &cfg, network.Rules, begins, log)
 	if err != nil {

@@ -7,7 +7,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,20 +27,50 @@ import (
 // Runtimes are the kinds of runtime that a server has, each its section of the configuration.
 // This is the only place that names them: a new one is a field and an entry of list.
 type Runtimes struct {
-	// Names are the runtimes that the server has, the first by default; none: native, docker where docker.host is set, and
-	// kubernetes where kubernetes.kubeconfig is. The others are neither opened nor looked after.
+	// Names are the runtimes that the server has, the first by default; none: native, docker where docker.host is set,
+	// kubernetes where kubernetes.kubeconfig is, and all clusters. The others are neither opened nor looked after.
 	Names  []string    `yaml:"runtimes"`
 	Native native.Kind `yaml:"native"`
 	Docker docker.Kind `yaml:"docker"`
 
 	Kubernetes kubernetes.Kind `yaml:"kubernetes"`
+	// Clusters are further runtimes of the kind kubernetes, by names of their own: of other clusters, or for pods of another class or on other nodes.
+	Clusters map[string]*kubernetes.Kind `yaml:"clusters"`
 	// Others are further kinds: of a program that embeds the server, or of a test.
 	Others []runtime.Kind `yaml:"-"`
 }
 
 // list returns all kinds.
 func (r *Runtimes) list() []runtime.Kind {
-	return append([]runtime.Kind{&r.Native, &r.Docker, &r.Kubernetes}, r.Others...)
+	all := []runtime.Kind{&r.Native, &r.Docker, &r.Kubernetes}
+	for _, name := range slices.Sorted(maps.Keys(r.Clusters)) {
+		if r.Clusters[name] == nil { // nothing is below its name
+			r.Clusters[name] = &kubernetes.Kind{}
+		}
+		all = append(all, r.Clusters[name].Further(name, &r.Kubernetes))
+	}
+	return append(all, r.Others...)
+}
+
+// clusterNames are those that a cluster may have.
+var clusterNames = regexp.MustCompile(`^[a-z][a-z0-9-]{0,29}$`)
+
+// checkClusters checks the names of clusters. What is named is asked for by that.
+func (r *Runtimes) checkClusters() error {
+	r.list() // gives them their names
+	taken := []string{r.Native.Name(), r.Docker.Name(), kubernetes.Name}
+	for _, name := range slices.Sorted(maps.Keys(r.Clusters)) {
+		switch {
+		case !clusterNames.MatchString(name):
+			return fault.InvalidField("clusters", "%q is not a valid name of a runtime: it takes up to 30 of a-z, 0-9 and -, a letter first", sandbox.Clip(name, 40))
+		case slices.Contains(taken, name):
+			return fault.InvalidField("clusters", "%q is a runtime's name already", name).WithRemedy("name the cluster otherwise")
+		}
+	}
+	for _, k := range r.Clusters {
+		k.Want()
+	}
+	return nil
 }
 
 // named returns the kind that has the name, or nil.
@@ -53,6 +85,9 @@ func (r *Runtimes) named(name string) runtime.Kind {
 
 // check checks the names and the sections. A kind that is named is asked for by that.
 func (r *Runtimes) check() error {
+	if err := r.checkClusters(); err != nil {
+		return err
+	}
 	for i, name := range r.Names {
 		k := r.named(name)
 		if k == nil {
@@ -110,8 +145,16 @@ func (r *Runtimes) host() runtime.HostKind {
 	return nil
 }
 
-// bringsImages reports whether images that only references name can come by the default runtime.
-func (r *Runtimes) bringsImages() bool { return r.wanted()[0].Name() == r.Docker.Name() }
+// bringsImages reports whether images that only references name can come for sandboxes of the default runtime.
+func (r *Runtimes) bringsImages() bool {
+	usual := r.wanted()[0]
+	return usual.Name() == r.Docker.Name() || r.onCluster(usual.Name())
+}
+
+// onCluster reports whether a runtime is of the kind kubernetes.
+func (r *Runtimes) onCluster(name string) bool {
+	return name == kubernetes.Name || r.Clusters[name] != nil
+}
 
 // disks returns the kind whose disks a backup may have, whether or not the server has it.
 func (r *Runtimes) disks() runtime.HostKind { return &r.Native }
@@ -119,9 +162,16 @@ func (r *Runtimes) disks() runtime.HostKind { return &r.Native }
 // capabilities returns those that a container's root has at most, and all that there are.
 func capabilities() (have, known []string) { return docker.Capabilities(), docker.KnownCapabilities() }
 
+// podContainer returns what the container of a sandbox's pod is called.
+func podContainer() string { return kubernetes.Container }
+
 // place returns where a kind keeps its files.
 func place(k runtime.Kind, data, namespace string) runtime.Place {
-	return runtime.Place{Dir: filepath.Join(data, k.Name()), Namespace: namespace}
+	dir := k.Name()
+	if _, ok := k.(*kubernetes.Kind); ok && dir != kubernetes.Name {
+		dir = filepath.Join("clusters", dir) // the operator's name, which may be that of another directory
+	}
+	return runtime.Place{Dir: filepath.Join(data, dir), Namespace: namespace}
 }
 
 // open opens the drivers of all kinds, by name, and adds their closing to down.

@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,13 +16,12 @@ func (v *sandboxdVariables) backend() {
 	r := &v.config.Runtimes
 	switch b := v.getenv("SANDBOX_BACKEND"); b {
 	case "":
-	case r.Docker.Name():
+	case r.Docker.Name(), r.Kubernetes.Name():
 		r.Names = append([]string{b}, slices.DeleteFunc(slices.Clone(r.Names), func(name string) bool { return name == b })...)
-	case "kubernetes":
-		v.refuse("SANDBOX_BACKEND", "this server has no runtime on Kubernetes; docker has sandboxes on an Engine of Docker or Podman, and without the variable they are on this host itself")
 	default:
-		v.refuse("SANDBOX_BACKEND", "%q is no backend; docker has sandboxes on an Engine of Docker or Podman", sandbox.Clip(b, 40))
+		v.refuse("SANDBOX_BACKEND", "%q is no backend: docker has sandboxes on an Engine of Docker or Podman, kubernetes in pods of a cluster, and without the variable they are on this host itself", sandbox.Clip(b, 40))
 	}
+	v.cluster()
 	if yes, set := v.boolean("SANDBOX_NO_NEW_PRIVILEGES"); set && !yes {
 		v.refuse("SANDBOX_NO_NEW_PRIVILEGES", "no program inside ever gets new privileges, and this cannot be switched off; a command that needs root asks for it by as_user")
 	}
@@ -29,6 +29,43 @@ func (v *sandboxdVariables) backend() {
 		v.config.PrebuildImage = yes
 	}
 	v.capabilities()
+}
+
+// cluster has where pods are and what they are called. Its servers look for the pod's own account first, and then for a kubeconfig, which auto does, too.
+func (v *sandboxdVariables) cluster() {
+	k := &v.config.Kubernetes
+	either := func(names ...string) (name, value string) {
+		for _, name := range names {
+			if value := v.getenv(name); value != "" {
+				return name, value
+			}
+		}
+		return "", ""
+	}
+	space, namespace := either("KUBERNETES_SANDBOX_NAMESPACE", "K8S_SANDBOX_NAMESPACE")
+	called, container := either("KUBERNETES_SANDBOX_CONTAINER_NAME", "K8S_SANDBOX_CONTAINER_NAME")
+	prefixed, prefix := either("KUBERNETES_SANDBOX_LABEL_PREFIX")
+	if r := &v.config.Runtimes; !slices.Contains(r.Names, r.Kubernetes.Name()) && !r.Kubernetes.Wanted() && v.getenv("SANDPIT_RUNTIMES") == "" && v.getenv("SANDPIT_KUBERNETES_KUBECONFIG") == "" {
+		for _, name := range []string{space, called, prefixed} {
+			if name != "" {
+				v.ignore(name, "this server has no sandboxes in pods: SANDBOX_BACKEND=kubernetes, or runtimes in the file, has it have some")
+			}
+		}
+		return
+	}
+	if namespace != "" {
+		k.Namespace = namespace
+	}
+	if container != "" && container != podContainer() {
+		v.ignore(called, "the container of a pod is called "+podContainer())
+	}
+	if prefix != "" {
+		k.Labels = maps.Clone(k.Labels)
+		if k.Labels == nil {
+			k.Labels = map[string]string{}
+		}
+		k.Labels[prefix+"/role"] = "sandbox"
+	}
 }
 
 // capabilities compares those that sandboxes are to have with those that they have, which cannot be changed.
@@ -73,18 +110,12 @@ func (v *sandboxdVariables) ignore(name, why string) {
 
 // meaningless notes variables that have no effect here.
 func (v *sandboxdVariables) meaningless() {
-	const kubernetes = "this server has no runtime on Kubernetes"
 	for name, why := range map[string]string{
-		"SANDBOX_DOCKERFILE_PATH":           "no image is made of a Dockerfile by itself; sandpit image build makes one",
-		"REAPER_INTERVAL_MS":                "each sandbox's end is at its own time, without rounds",
-		"DENYLIST_ENABLED":                  "isolation does not depend on the words of a command",
-		"DENYLIST_PATTERNS":                 "isolation does not depend on the words of a command",
-		"DEBUG_UI_ENABLED":                  "there is no such page",
-		"KUBERNETES_SANDBOX_NAMESPACE":      kubernetes,
-		"K8S_SANDBOX_NAMESPACE":             kubernetes,
-		"KUBERNETES_SANDBOX_CONTAINER_NAME": kubernetes,
-		"K8S_SANDBOX_CONTAINER_NAME":        kubernetes,
-		"KUBERNETES_SANDBOX_LABEL_PREFIX":   kubernetes,
+		"SANDBOX_DOCKERFILE_PATH": "no image is made of a Dockerfile by itself; sandpit image build makes one",
+		"REAPER_INTERVAL_MS":      "each sandbox's end is at its own time, without rounds",
+		"DENYLIST_ENABLED":        "isolation does not depend on the words of a command",
+		"DENYLIST_PATTERNS":       "isolation does not depend on the words of a command",
+		"DEBUG_UI_ENABLED":        "there is no such page",
 	} {
 		if v.getenv(name) != "" {
 			v.ignore(name, why)

@@ -92,7 +92,7 @@ func TestWhatCannotBeHonouredEndsTheStart(t *testing.T) {
 	for name, value := range map[string]string{
 		"PORT": "eighty", "SANDBOX_NETWORK_MODE": "host", "CORS_ALLOW_ORIGINS": "*", "DEFAULT_CPU_CORES": "many", "DEFAULT_TTL_SECONDS": "0",
 		"DEFAULT_STDOUT_MAX_BYTES": "1048577", "DEFAULT_AWAIT_COMPLETION": "perhaps", "MAX_RUNS": "-1",
-		"SANDBOX_BACKEND": "kubernetes", "SANDBOX_NO_NEW_PRIVILEGES": "false", "SANDBOX_CAP_ADD": "SYS_ADMIN", "SANDBOX_CAP_DROP": "NET_RAW,CAP_CHOWN", "AUTO_BUILD_SANDBOX_IMAGE": "maybe",
+		"SANDBOX_NO_NEW_PRIVILEGES": "false", "SANDBOX_CAP_ADD": "SYS_ADMIN", "SANDBOX_CAP_DROP": "NET_RAW,CAP_CHOWN", "AUTO_BUILD_SANDBOX_IMAGE": "maybe",
 	} {
 		_, err := readAs(map[string]string{name: value})
 		if e := fault.As(err); err == nil || len(e.Fields) != 1 || e.Fields[0].Name != name {
@@ -145,6 +145,10 @@ func TestTheBackendIsTheDefaultRuntime(t *testing.T) {
 		{[]string{"native", "docker"}, map[string]string{"SANDBOX_BACKEND": "docker"}, "docker native", 0},
 		{[]string{"docker"}, map[string]string{"SANDPIT_RUNTIMES": "native,docker"}, "native docker", 0},
 		{[]string{"native"}, map[string]string{"SANDPIT_DOCKER_HOST": "auto"}, "native", 0},
+		{nil, map[string]string{"SANDBOX_BACKEND": "kubernetes", "KUBECONFIG": "/x"}, "kubernetes", 0},
+		{[]string{"native"}, map[string]string{"SANDBOX_BACKEND": "kubernetes", "K8S_SANDBOX_CONTAINER_NAME": "box"}, "kubernetes native", 1},
+		{nil, map[string]string{"K8S_SANDBOX_NAMESPACE": "agents", "KUBERNETES_SANDBOX_CONTAINER_NAME": "sandbox", "KUBERNETES_SANDBOX_LABEL_PREFIX": "x.example"}, "native", 3},
+		{nil, map[string]string{"SANDPIT_RUNTIMES": "kubernetes", "K8S_SANDBOX_NAMESPACE": "agents"}, "kubernetes", 0},
 	} {
 		c := DefaultConfig()
 		c.Runtimes.Names = tt.file
@@ -165,6 +169,28 @@ func TestTheBackendIsTheDefaultRuntime(t *testing.T) {
 		c.Runtimes.Names = names
 		if err := c.Check(); fault.Of(err) != fault.Invalid || !strings.HasPrefix(fault.As(err).Message, "runtimes: ") {
 			t.Errorf("%q: %v", names, err)
+		}
+	}
+}
+
+func TestTheBackendInPods(t *testing.T) {
+	c, err := readAs(map[string]string{
+		"SANDBOX_BACKEND": "kubernetes", "KUBERNETES_SANDBOX_NAMESPACE": "agents", "K8S_SANDBOX_NAMESPACE": "older", "KUBERNETES_SANDBOX_CONTAINER_NAME": "sandbox",
+		"KUBERNETES_SANDBOX_LABEL_PREFIX": "sandboxes.example", "SANDBOX_IMAGE": "registry.example/agents:1", "KUBECONFIG": "/somewhere",
+	})
+	if err == nil {
+		err = c.Check()
+	}
+	if k := &c.Kubernetes; err != nil || k.Namespace != "agents" || k.Labels["sandboxes.example/role"] != "sandbox" || k.Kubeconfig != "auto" || len(c.withoutEffect) != 0 {
+		t.Errorf("%v: %+v, %v", err, k, c.withoutEffect)
+	}
+	for variable, field := range map[string]string{"KUBERNETES_SANDBOX_NAMESPACE": "kubernetes.namespace", "KUBERNETES_SANDBOX_LABEL_PREFIX": "kubernetes.labels"} {
+		c, err := readAs(map[string]string{"SANDBOX_BACKEND": "kubernetes", variable: "Not A Name"})
+		if err == nil {
+			err = c.Check()
+		}
+		if err == nil || !strings.HasPrefix(fault.As(err).Message, field+": ") {
+			t.Errorf("%s: %v", variable, err)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"sandpit.dev/access"
@@ -229,7 +231,7 @@ func (e *Engine) fill(r *CreateRequest) error {
 		r.Runtime = e.core.Default
 	}
 	if e.core.Runtimes[r.Runtime] == nil {
-		k.Bad("runtime", "%q is no runtime of this server", sandbox.Clip(r.Runtime, 40))
+		k.Bad("runtime", "%q is no runtime of this server, which has %s", sandbox.Clip(r.Runtime, 40), strings.Join(slices.Sorted(maps.Keys(e.core.Runtimes)), ", "))
 	}
 	r.secrets = secrets.CheckAll(&k, r.Secrets)
 	if err := k.Err(); err != nil {

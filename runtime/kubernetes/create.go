@@ -196,7 +196,7 @@ func (i *Instance) run(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) 
 func (i *Instance) agree(ctx context.Context, private *handshake.Private) (*handshake.Key, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wordPatience, fault.New(fault.Unavailable, "the agent of sandbox %s says nothing in its log within %v", i.id, wordPatience))
 	defer cancel()
-	line, err := i.d.api.FirstLine(ctx, i.d.space, objectName(i.id), container)
+	line, err := i.d.api.FirstLine(ctx, i.d.space, objectName(i.id), Container)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ type Options struct {
 	Overcommit   float64 // what limits are divided by for what pods request; below 1 it is 1
 	Direct       bool    // agents are reached on their pods' addresses, and not by forwarding a port
 	Users        bool    // pods have user namespaces
+	Placement    Placement
 
 	// ProveEvery is how often a pod proves that the cluster's network keeps to policies, beginning with Open: without a proof no sandbox gets a
 	// network. 0: never, and networks do not wait for it.
@@ -75,7 +76,7 @@ type Driver struct {
 
 var _ runtime.Driver = (*Driver)(nil)
 
-var errUntried = errors.New("not tried yet")
+var errUntried = fault.New(fault.Unavailable, "it has not been tried yet")
 
 const instancesDir = "instances"
 

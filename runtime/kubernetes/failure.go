@@ -23,7 +23,7 @@ const podDeleted = "its pod was deleted, and not by the server"
 
 // own returns what the cluster says of the sandbox's container; nil: nothing yet.
 func own(p *corev1.Pod) *corev1.ContainerStatus {
-	at := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == container })
+	at := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == Container })
 	if at < 0 {
 		return nil
 	}

@@ -44,7 +44,9 @@ type Kind struct {
 	Reach string `yaml:"reach"`
 	// UserNamespaces has root in a pod be nobody on its node, where nodes can do that.
 	UserNamespaces bool `yaml:"user_namespaces"`
+	Placement      `yaml:",inline"`
 
+	name     string // of a runtime beside the one that is called kubernetes; "": it is that one
 	variable string // KUBECONFIG
 	home     string // HOME
 }
@@ -62,8 +64,25 @@ const (
 	reachForward = "forward"
 )
 
-// Name returns "kubernetes".
-func (k *Kind) Name() string { return "kubernetes" }
+// Name is that of the runtime, and of its section. Further ones have names of their own.
+const Name = "kubernetes"
+
+// Name returns "kubernetes", or the name of a further runtime.
+func (k *Kind) Name() string { return cmp.Or(k.name, Name) }
+
+// Further makes k a runtime with a name of its own, in the environment of another.
+func (k *Kind) Further(name string, of *Kind) *Kind {
+	k.name, k.variable, k.home = name, of.variable, of.home
+	return k
+}
+
+// section is the key of the configuration that k is.
+func (k *Kind) section() string {
+	if k.name != "" {
+		return "clusters." + k.name
+	}
+	return Name
+}
 
 // Wanted reports whether the section names a cluster.
 func (k *Kind) Wanted() bool { return k.Kubeconfig != "" }
@@ -71,8 +90,11 @@ func (k *Kind) Wanted() bool { return k.Kubeconfig != "" }
 // Want asks for it: of the cluster that kubectl would use, where none is named.
 func (k *Kind) Want() { k.Kubeconfig = cmp.Or(k.Kubeconfig, auto) }
 
-// Variables returns those of the section, and kubectl's own, which count where the kubeconfig is auto.
+// Variables returns those of the section, and kubectl's own, which count where the kubeconfig is auto. Further runtimes have none.
 func (k *Kind) Variables() map[string]any {
+	if k.name != "" {
+		return nil
+	}
 	return map[string]any{
 		"SANDPIT_KUBERNETES_KUBECONFIG": &k.Kubeconfig, "SANDPIT_KUBERNETES_CONTEXT": &k.Context, "SANDPIT_KUBERNETES_NAMESPACE": &k.Namespace,
 		"SANDPIT_KUBERNETES_REGISTRY": &k.Registry, "SANDPIT_KUBERNETES_STORAGE_CLASS": &k.StorageClass, "SANDPIT_KUBERNETES_RUNTIME_CLASS": &k.RuntimeClass,
@@ -91,23 +113,26 @@ func (k *Kind) Check() error {
 		{"runtime_class", k.RuntimeClass, validation.IsDNS1123Subdomain(k.RuntimeClass)},
 	} {
 		if f.value != "" && len(f.wrong) > 0 {
-			return fault.InvalidField("kubernetes."+f.name, "%q is not a valid name in a cluster: %s", sandbox.Clip(f.value, 80), f.wrong[0])
+			return fault.InvalidField(k.section()+"."+f.name, "%q is not a valid name in a cluster: %s", sandbox.Clip(f.value, 80), f.wrong[0])
 		}
 	}
 	switch k.Reach {
 	case "", auto, reachPod, reachForward:
 	default:
-		return fault.InvalidField("kubernetes.reach", "%q is none of auto, pod and forward", sandbox.Clip(k.Reach, 40))
+		return fault.InvalidField(k.section()+".reach", "%q is none of auto, pod and forward", sandbox.Clip(k.Reach, 40))
 	}
 	if k.Overcommit != 0 && (k.Overcommit < 1 || k.Overcommit > 1000) {
-		return fault.InvalidField("kubernetes.overcommit", "%v is not from 1 to 1000", k.Overcommit)
+		return fault.InvalidField(k.section()+".overcommit", "%v is not from 1 to 1000", k.Overcommit)
 	}
 	if strings.HasSuffix(k.Registry, "/") || strings.ContainsAny(k.Registry, " @\n") || k.Registry != "" && !strings.Contains(k.Registry, "/") {
-		return fault.InvalidField("kubernetes.registry", "%q is not a registry and a path in it", sandbox.Clip(k.Registry, 80)).WithRemedy("write it as registry.example/sandpit")
+		return fault.InvalidField(k.section()+".registry", "%q is not a registry and a path in it", sandbox.Clip(k.Registry, 80)).WithRemedy("write it as registry.example/sandpit")
 	}
-	if !k.Wanted() && (k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Overcommit != 0 || k.UserNamespaces) {
-		return fault.InvalidField("kubernetes.kubeconfig", "it is not set, and other fields of kubernetes are").
-			WithRemedy("set kubernetes.kubeconfig to the path of a kubeconfig, to in-cluster or to auto")
+	if err := k.checkPlacement(); err != nil {
+		return err
+	}
+	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Overcommit != 0 || k.UserNamespaces) {
+		return fault.InvalidField(k.section()+".kubeconfig", "it is not set, and other fields of %s are", k.section()).
+			WithRemedy("set it to the path of a kubeconfig, to in-cluster or to auto")
 	}
 	return nil
 }
@@ -130,10 +155,14 @@ func (k *Kind) environment() (kubeapi.Environment, bool) {
 	return kubeapi.Environment{Kubeconfig: file, Context: k.Context}, false
 }
 
-// namespaceOf is what objects of a data directory are known by.
-func namespaceOf(p runtime.Place) string {
-	if p.Namespace != "" {
+// namespaceOf is what objects of a data directory are known by. Two runtimes of one server may be in one namespace of a cluster.
+func (k *Kind) namespaceOf(p runtime.Place) string {
+	switch {
+	case p.Namespace != "" && k.name == "":
 		return p.Namespace
+	case p.Namespace != "":
+		sum := sha256.Sum256([]byte(p.Namespace + "/" + k.name))
+		return hex.EncodeToString(sum[:6])
 	}
 	sum := sha256.Sum256([]byte(p.Dir))
 	return hex.EncodeToString(sum[:6])
@@ -142,9 +171,9 @@ func namespaceOf(p runtime.Place) string {
 func (k *Kind) options(o runtime.OpenOptions) Options {
 	api, inside := k.environment()
 	out := Options{
-		Dir: o.Dir, Namespace: namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
+		Dir: o.Dir, Namespace: k.namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
 		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces,
-		ProveEvery: proveEvery, Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
+		Placement: k.Placement, ProveEvery: proveEvery, Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
 	}
 	if k.Registry != "" {
 		out.Publisher = o.Publisher

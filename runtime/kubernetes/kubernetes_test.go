@@ -90,6 +90,7 @@ func TestDriver(t *testing.T) {
 		{"ThroughTheAPIServer", forwards},
 		{"WhereNodesMountNoImages", copies},
 		{"UserNamespaces", userNamespaces},
+		{"NodesThatAreChosen", placed},
 		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
 		{"WhatSnapshotsHold", whatSnapshotsHold},
 	} {

@@ -3,7 +3,11 @@
 
 package kubernetes
 
-import "sandpit.dev/sandbox"
+import (
+	"maps"
+
+	"sandpit.dev/sandbox"
+)
 
 // Labels and annotations of what is ours.
 const (
@@ -21,7 +25,9 @@ const (
 func (d *Driver) ours() string { return labelServer + "=" + d.namespace + "," + labelSandbox }
 
 func (d *Driver) labels(id sandbox.ID) map[string]string {
-	return map[string]string{labelServer: d.namespace, labelSandbox: string(id)}
+	all := map[string]string{labelServer: d.namespace, labelSandbox: string(id)}
+	maps.Copy(all, d.o.Placement.Labels)
+	return all
 }
 
 // objectName is that of a sandbox's pod, and of its claim. Nothing is looked for by it but what has the labels, too.

@@ -26,9 +26,11 @@ const (
 	insideLog     = "/.sandpit/log" // of processes, on the claim
 )
 
-// The container, and the pod's volumes.
+// Container is the name of a pod's container.
+const Container = "sandbox"
+
+// The pod's volumes.
 const (
-	container   = "sandbox"
 	diskVolume  = "disk"
 	agentVolume = "agent"
 )
@@ -139,7 +141,7 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 			DNSPolicy: corev1.DNSNone, DNSConfig: &corev1.PodDNSConfig{Nameservers: []string{"127.0.0.1"}},
 			SecurityContext: &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}, Sysctls: sysctls()},
 			Containers: []corev1.Container{{
-				Name: container, Image: images.image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Name: Container, Image: images.image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: []string{insideProgram}, Args: args, Env: agentEnv(), WorkingDir: "/", Resources: d.resources(spec.Limits),
 				SecurityContext: &corev1.SecurityContext{
 					RunAsUser: &root, RunAsGroup: &root, Privileged: &no, AllowPrivilegeEscalation: &no,
@@ -166,6 +168,7 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 
 // isolate sets what the configuration says of all pods.
 func (d *Driver) isolate(p *corev1.PodSpec) {
+	d.o.Placement.apply(p, map[string]string{labelServer: d.namespace})
 	if d.o.RuntimeClass != "" {
 		p.RuntimeClassName = &d.o.RuntimeClass
 	}

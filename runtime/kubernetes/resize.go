@@ -39,7 +39,7 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	want := i.d.resources(l)
 	delete(want.Limits, corev1.ResourceEphemeralStorage) // which does not change while it runs
 	delete(want.Requests, corev1.ResourceEphemeralStorage)
-	patch := map[string]any{"metadata": map[string]any{"uid": pod}, "spec": map[string]any{"containers": []any{map[string]any{"name": container, "resources": want}}}}
+	patch := map[string]any{"metadata": map[string]any{"uid": pod}, "spec": map[string]any{"containers": []any{map[string]any{"name": Container, "resources": want}}}}
 	got, err := kubeapi.Pods().Change(ctx, i.d.api, i.d.space, objectName(i.id), "resize", patch)
 	if err != nil {
 		return err
