@@ -18,6 +18,7 @@ const (
 	WatchFiles   Feature = "watch"         // instances are [Watcher]s
 	RootUser     Feature = "root_user"     // commands can run as the sandbox's own root
 	Sudo         Feature = "sudo"          // commands of the user can have others run as that root, see sandbox.Sandbox's Sudo
+	RootDisk     Feature = "root_disk"     // what is changed anywhere in a sandbox outlives its stop
 	Reopen       Feature = "reopen"        // instances outlive the server
 	Pause        Feature = "pause"         // instances are [Pauser]s
 	Resize       Feature = "resize"        // instances are [Resizer]s
@@ -31,7 +32,7 @@ const (
 
 // Features lists every feature, in the order of the printed matrix.
 func Features() []Feature {
-	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Sudo, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, VolumeParts, Network}
+	return []Feature{Isolation, LimitCPU, LimitMemory, LimitSockets, LimitPids, LimitDisk, KillTree, TrackChanges, WatchFiles, RootUser, Sudo, RootDisk, Reopen, Pause, Resize, Snapshots, CheapSnapshots, Volumes, VolumeParts, Network}
 }
 
 // Capabilities says for each feature whether it works: nil, or a

@@ -116,7 +116,7 @@ func TestDriver(t *testing.T) {
 				Open: func(t *testing.T) runtime.Driver {
 					return openWith(t, docker.Options{Dir: dir, Namespace: namespace, Engine: engineapi.Environment{Host: "unix://" + h.Socket()}, Stream: true})
 				},
-				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.Reopen, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
+				Must:      []runtime.Feature{runtime.LimitMemory, runtime.RootUser, runtime.RootDisk, runtime.Reopen, runtime.Network, runtime.Snapshots, runtime.Volumes, runtime.TrackChanges, runtime.WatchFiles},
 				Lacks:     lacksOverStreams(t, h),
 				Tried:     tried(),
 				Otherwise: otherwise(),

@@ -53,6 +53,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.WatchFiles:     nil,
 		runtime.RootUser:       nil,
 		runtime.Sudo:           no("run commands with user root, or use the native runtime", "the agent has no cgroups in a container, and cannot start a command of root's among the processes of the one that asks for it, with which it would have to end"),
+		runtime.RootDisk:       nil,
 		runtime.Reopen:         nil,
 		runtime.Pause:          freezes,
 		runtime.Resize:         freezes,

@@ -49,6 +49,9 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 		return nil, err
 	}
 	i := d.newInstance(spec.ID)
+	if i.keepsRoot, err = d.newKeepsRoot(ctx); err != nil {
+		return nil, err
+	}
 	end, err := i.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,11 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 	}
 	work, cancel := d.finishing(ctx, patience)
 	defer cancel()
-	if _, err = kubeapi.Claims().Create(work, d.api, d.space, d.claim(spec)); fault.Is(err, fault.Exists) {
+	claim := d.claim(spec)
+	if i.keepsRoot {
+		claim.Annotations[annotationRoot] = "true"
+	}
+	if _, err = kubeapi.Claims().Create(work, d.api, d.space, claim); fault.Is(err, fault.Exists) {
 		d.forget(i)
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
 	}
@@ -113,7 +120,7 @@ func (d *Driver) ready(ctx context.Context, img runtime.Image) (out references, 
 
 // Start brings it up again, by another pod on its claim.
 func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
-	if err := i.d.check(spec); err != nil {
+	if err := errors.Join(i.d.check(spec), i.checkRoot()); err != nil {
 		return err
 	}
 	end, err := i.begin(ctx)
@@ -156,6 +163,9 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 		return fault.Wrap(fault.Internal, err, "a key cannot be made")
 	}
 	p, err := i.d.pod(spec, images, public)
+	if err == nil && i.keepsRoot {
+		err = keepRoot(p)
+	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
 	}
@@ -185,6 +195,12 @@ func (i *Instance) run(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) 
 		if err = i.clearPod(ctx); err == nil {
 			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
 		}
+	}
+	if err == nil && i.keepsRoot && p.Annotations[annotationReader] == "" {
+		err = confined(made)
+	}
+	if fault.Is(err, fault.Unsupported) {
+		i.d.forgetRoots()
 	}
 	if err != nil {
 		return nil, err

@@ -35,6 +35,7 @@ type Options struct {
 	Direct       bool    // agents are reached on their pods' addresses, and not by forwarding a port
 	Users        bool    // pods have user namespaces
 	Placement    Placement
+	ImageRoot    bool // sandboxes do not keep their roots where they could: outside of some directories each start is the image again
 
 	// ProveEvery is how often a pod proves that the cluster's network keeps to policies, beginning with Open: without a proof no sandbox gets a
 	// network. 0: never, and networks do not wait for it.
@@ -71,7 +72,9 @@ type Driver struct {
 	minor     int                    // of the API server's version; 0: not known yet
 	proof     error                  // why it is not proven that the network keeps to policies
 	provenAt  time.Time              // when it was last
-	denies    error                  // why there is no policy that keeps pods from the network; errUntried: it was not tried yet
+	// Whether it was asked if new sandboxes keep their roots, and whether they do.
+	askedRoots, keepsRoots bool
+	denies                 error // why there is no policy that keeps pods from the network; errUntried: it was not tried yet
 }
 
 var _ runtime.Driver = (*Driver)(nil)

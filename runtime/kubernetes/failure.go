@@ -58,6 +58,14 @@ func exitOf(p *corev1.Pod) (runtime.Exit, bool) {
 	return runtime.Exit{Cause: sandbox.CauseKilled, Detail: fmt.Sprintf("its process 1 ended with code %d", t.ExitCode)}, true
 }
 
+// lastWords returns what the sandbox's container wrote last, where it ended; "": nothing, or nobody knows.
+func lastWords(p *corev1.Pod) string {
+	if s := own(p); s != nil && s.State.Terminated != nil {
+		return strings.TrimSpace(s.State.Terminated.Message)
+	}
+	return ""
+}
+
 func said(reason, message string) string {
 	if message == "" {
 		return reason
@@ -68,7 +76,7 @@ func said(reason, message string) string {
 // hopeless returns why a pod will never run; nil: it may.
 func (i *Instance) hopeless(p *corev1.Pod) error {
 	if exit, over := exitOf(p); over {
-		return fault.New(fault.Unavailable, "the pod of sandbox %s ended as it started: %s", i.id, exit.Detail).
+		return fault.New(fault.Unavailable, "the pod of sandbox %s ended as it started: %s", i.id, said(exit.Detail, lastWords(p))).
 			WithRemedy("see kubectl -n %s logs %s, and kubectl describe", i.d.space, objectName(i.id))
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

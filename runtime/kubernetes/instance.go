@@ -28,6 +28,8 @@ type Instance struct {
 	id   sandbox.ID
 	verb *semaphore.Weighted // held by Start, Stop and Remove, one at a time
 
+	keepsRoot bool // its root is an overlay whose changes are on the claim; set before others know the instance
+
 	mu       sync.Mutex
 	heard    chan struct{} // closed, and made anew, when seen or gone changes
 	seen     *corev1.Pod   // the last that the cluster told of
@@ -176,6 +178,7 @@ func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, 
 		return nil, err
 	}
 	found := d.newInstance(h.ID)
+	found.keepsRoot = c.Annotations[annotationRoot] != ""
 	end, err := found.begin(ctx)
 	if err != nil {
 		return nil, err

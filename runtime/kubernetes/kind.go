@@ -44,7 +44,10 @@ type Kind struct {
 	Reach string `yaml:"reach"`
 	// UserNamespaces has root in a pod be nobody on its node, where nodes can do that.
 	UserNamespaces bool `yaml:"user_namespaces"`
-	Placement      `yaml:",inline"`
+	// Root says what of a sandbox outlives a stop: auto, all that it wrote, where pods have user namespaces and the namespace of the cluster admits
+	// that they mount there, or image, what is in the directories of its disk. "": auto.
+	Root      string `yaml:"root"`
+	Placement `yaml:",inline"`
 
 	name     string // of a runtime beside the one that is called kubernetes; "": it is that one
 	variable string // KUBECONFIG
@@ -62,6 +65,7 @@ const (
 	inCluster    = "in-cluster"
 	reachPod     = "pod"
 	reachForward = "forward"
+	rootImage    = "image"
 )
 
 // Name is that of the runtime, and of its section. Further ones have names of their own.
@@ -121,6 +125,11 @@ func (k *Kind) Check() error {
 	default:
 		return fault.InvalidField(k.section()+".reach", "%q is none of auto, pod and forward", sandbox.Clip(k.Reach, 40))
 	}
+	switch k.Root {
+	case "", auto, rootImage:
+	default:
+		return fault.InvalidField(k.section()+".root", "%q is neither auto nor image", sandbox.Clip(k.Root, 40))
+	}
 	if k.Overcommit != 0 && (k.Overcommit < 1 || k.Overcommit > 1000) {
 		return fault.InvalidField(k.section()+".overcommit", "%v is not from 1 to 1000", k.Overcommit)
 	}
@@ -130,7 +139,7 @@ func (k *Kind) Check() error {
 	if err := k.checkPlacement(); err != nil {
 		return err
 	}
-	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Overcommit != 0 || k.UserNamespaces) {
+	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Root != "" || k.Overcommit != 0 || k.UserNamespaces) {
 		return fault.InvalidField(k.section()+".kubeconfig", "it is not set, and other fields of %s are", k.section()).
 			WithRemedy("set it to the path of a kubeconfig, to in-cluster or to auto")
 	}
@@ -172,7 +181,7 @@ func (k *Kind) options(o runtime.OpenOptions) Options {
 	api, inside := k.environment()
 	out := Options{
 		Dir: o.Dir, Namespace: k.namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
-		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces,
+		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces, ImageRoot: k.Root == rootImage,
 		Placement: k.Placement, ProveEvery: proveEvery, Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
 	}
 	if k.Registry != "" {

@@ -91,6 +91,9 @@ func TestDriver(t *testing.T) {
 		{"WhereNodesMountNoImages", copies},
 		{"UserNamespaces", userNamespaces},
 		{"NodesThatAreChosen", placed},
+		{"RootsThatAreKept", rootsKept},
+		{"RootsInOtherHands", rootsInOtherHands},
+		{"WhoKeepsNoRoot", noRoots},
 		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
 		{"WhatSnapshotsHold", whatSnapshotsHold},
 	} {
@@ -104,7 +107,7 @@ func TestDriver(t *testing.T) {
 				Open:  func(t *testing.T) runtime.Driver { return open(t, o) },
 				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots, runtime.Network},
 				Lacks: []runtime.Feature{
-					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.Pause, runtime.CheapSnapshots,
+					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.RootDisk, runtime.Pause, runtime.CheapSnapshots,
 					runtime.Volumes, runtime.VolumeParts,
 				},
 				Disk:  []string{"/workspace", "/home", "/artifacts"},

@@ -17,6 +17,8 @@ const (
 	annotationImage = "sandpit.dev/image"   // digest of the image that the disk began with
 	// annotationReader is of a pod that has nothing but the agent, and reads the disk of a sandbox that is down.
 	annotationReader = "sandpit.dev/reader"
+	// annotationRoot is of a claim that the sandbox's whole root is on.
+	annotationRoot = "sandpit.dev/root"
 	// annotationProject is no label, since a project's name may be none that a label has.
 	annotationProject = "sandpit.dev/project"
 )

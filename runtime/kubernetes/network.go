@@ -191,7 +191,7 @@ func (d *Driver) networks(ctx context.Context) error {
 	step := stepContainer("step", d.agent, "", netip.AddrPort{})
 	step.Resources = p.Spec.Containers[0].Resources
 	p.Spec.Containers = append(p.Spec.Containers, step)
-	switch err := kubeapi.Pods().Try(ctx, d.api, d.space, p); {
+	switch _, err := kubeapi.Pods().Try(ctx, d.api, d.space, p); {
 	case err == nil, fault.Is(err, fault.Exhausted): // there is no room now
 		return nil
 	case fault.Is(err, fault.Unavailable) && !strings.Contains(err.Error(), "forbidden"):

@@ -76,6 +76,7 @@ type agentConfig struct {
 	Threads     int               `json:"threads"`
 	OpenFiles   uint32            `json:"open_files"`
 	FewSockets  bool              `json:"few_sockets"`
+	Overlay     string            `json:"overlay,omitempty"`
 }
 
 // capabilities are those of an Engine's containers.

@@ -73,6 +73,10 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 			network = proof
 		}
 	}
+	roots := d.rootsKept(ctx)
+	if roots != nil && !fault.Is(roots, fault.Unsupported) {
+		return nil, roots
+	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{
 		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "pods share their node's kernel; %s", keeps),
@@ -86,6 +90,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.WatchFiles:     nil,
 		runtime.RootUser:       nil,
 		runtime.Sudo:           no("run commands with user root, or use the native runtime", "the agent has no cgroups in a pod, and cannot start a command of root's among the processes of the one that asks for it, with which it would have to end"),
+		runtime.RootDisk:       roots,
 		runtime.Reopen:         nil,
 		runtime.Pause:          no("stop it instead: start has another pod on the same claim", "Kubernetes has no way to pause a pod"),
 		runtime.Resize:         nil,

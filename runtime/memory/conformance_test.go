@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 			Must: []runtime.Feature{runtime.Reopen, runtime.WatchFiles, runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts},
 			Lacks: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk,
-				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.Sudo, runtime.CheapSnapshots, runtime.Network,
+				runtime.KillTree, runtime.TrackChanges, runtime.RootUser, runtime.Sudo, runtime.RootDisk, runtime.CheapSnapshots, runtime.Network,
 			},
 		}
 	})

@@ -37,6 +37,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.WatchFiles:     nil,
 		runtime.RootUser:       no("has one user, the host's"),
 		runtime.Sudo:           no("has one user, the host's"),
+		runtime.RootDisk:       no("has no root of its own"),
 		runtime.Reopen:         nil,
 		runtime.Pause:          nil,
 		runtime.Resize:         nil,

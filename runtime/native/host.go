@@ -55,6 +55,7 @@ func (d *Driver) Probe(context.Context) (runtime.Capabilities, error) {
 		runtime.Isolation:    nil,
 		runtime.RootUser:     nil,
 		runtime.Sudo:         sudoWorks(),
+		runtime.RootDisk:     nil,
 		runtime.Reopen:       nil,
 		runtime.LimitCPU:     groups.Err(cgroup.CPU),
 		runtime.LimitMemory:  groups.Err(cgroup.Memory),

@@ -82,7 +82,7 @@ func TestConformance(t *testing.T) {
 			Open:  func(t *testing.T) runtime.Driver { return open(t, dir, "") },
 			Must: []runtime.Feature{
 				runtime.Isolation, runtime.LimitCPU, runtime.LimitMemory, runtime.LimitPids,
-				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Sudo, runtime.Reopen,
+				runtime.KillTree, runtime.TrackChanges, runtime.WatchFiles, runtime.RootUser, runtime.Sudo, runtime.RootDisk, runtime.Reopen,
 				runtime.Pause, runtime.Resize, runtime.Snapshots, runtime.CheapSnapshots, runtime.Volumes, runtime.VolumeParts,
 			},
 		}

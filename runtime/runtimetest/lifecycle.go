@@ -72,6 +72,7 @@ func lifecycle(t *testing.T, s *suite) {
 		spec := s.spec()
 		b := s.create(t, spec)
 		b.ok("echo kept > file; mkdir -p d; (for i in $(seq 400); do date +%N > alive; sleep 0.02; done) >/dev/null 2>&1 &")
+		same := s.changeRoot(b)
 		if err := b.Stop(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +85,7 @@ func lifecycle(t *testing.T, s *suite) {
 			if got := b.ok("cat file; ls -d d"); got != "kept\nd" {
 				t.Errorf("after the start: got %q", got)
 			}
+			same()
 			if s.has(t, runtime.KillTree) { // else what a command left behind may have escaped
 				if got := b.ok("a=$(cat alive); sleep 0.2; [ \"$a\" = \"$(cat alive)\" ] && echo no process left"); got != "no process left" {
 					t.Errorf("after the start: got %q", got)

@@ -66,8 +66,11 @@ type Config struct {
 	Threads int `json:"threads,omitempty"`
 	// FewSockets leaves commands the kinds of sockets that programs use, none of which goes past the
 	// container's network. The agent may add to its filters: it has no_new_privs, or CAP_SYS_ADMIN.
-	FewSockets bool   `json:"few_sockets,omitempty"`
-	Version    string `json:"version,omitempty"` // told by a ping
+	FewSockets bool `json:"few_sockets,omitempty"`
+	// Overlay is a directory of a disk that keeps what is changed of the root: the agent, which may mount then, makes an overlay over
+	// the container's root the root, and begins again without the right to. It takes Server.
+	Overlay string `json:"overlay,omitempty"`
+	Version string `json:"version,omitempty"` // told by a ping
 }
 
 // maxConfig bounds the file, in bytes.
@@ -80,6 +83,9 @@ func Serve(ctx context.Context, config string) error {
 	c, err := configOf(config)
 	if err != nil {
 		return err
+	}
+	if c.Overlay != "" {
+		return c.overlay()
 	}
 	first := os.Getpid() == 1
 	if first {
@@ -233,7 +239,7 @@ func parse(b []byte) (*Config, error) {
 	case c.Key == nil && c.Server == nil && (c.Address != "" || c.Stdio || c.Root || own != 0):
 		return nil, errors.New("the configuration is not valid: key: there is none, and others than the server may reach what the agent serves on")
 	}
-	return &c, nil
+	return &c, c.checkOverlay()
 }
 
 // protect sets what all commands inherit, and keeps the agent's memory and descriptors to itself.

@@ -34,9 +34,9 @@ const firstX32 = 1 << 30
 // go past the container's network. With it go the other ways to a socket: 32-bit programs, which ask for
 // one by another call, and io_uring, whose operations no filter sees.
 func limitSockets() error {
-	arch := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
-	if arch == 0 {
-		return fmt.Errorf("limit sockets: there is no filter for %s", runtime.GOARCH)
+	arch, err := auditArch()
+	if err != nil {
+		return fmt.Errorf("limit sockets: %w", err)
 	}
 	f := socketFilter(arch)
 	prog := unix.SockFprog{Len: uint16(len(f)), Filter: unsafe.SliceData(f)} //nolint:gosec // it has some 30
@@ -48,6 +48,15 @@ func limitSockets() error {
 		return fmt.Errorf("limit sockets: thread %d has another filter", thread)
 	}
 	return nil
+}
+
+// auditArch is the processor as filters see it.
+func auditArch() (uint32, error) {
+	arch := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+	if arch == 0 {
+		return 0, fmt.Errorf("there is no filter for %s", runtime.GOARCH)
+	}
+	return arch, nil
 }
 
 func socketFilter(arch uint32) []unix.SockFilter {

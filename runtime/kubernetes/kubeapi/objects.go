@@ -50,9 +50,10 @@ func (k Kind[T]) Create(ctx context.Context, c *Client, namespace string, o *T) 
 	return made, c.do(ctx, http.MethodPost, k.path(namespace), nil, "application/json", o, made)
 }
 
-// Try returns why the API server would refuse to make an object. Nothing is made.
-func (k Kind[T]) Try(ctx context.Context, c *Client, namespace string, o *T) error {
-	return c.do(ctx, http.MethodPost, k.path(namespace), url.Values{"dryRun": {"All"}}, "application/json", o, nil)
+// Try returns an object as the API server would have it, or why it would refuse to. Nothing is made.
+func (k Kind[T]) Try(ctx context.Context, c *Client, namespace string, o *T) (*T, error) {
+	got := new(T)
+	return got, c.do(ctx, http.MethodPost, k.path(namespace), url.Values{"dryRun": {"All"}}, "application/json", o, got)
 }
 
 // Get returns an object.
