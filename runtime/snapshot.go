@@ -118,7 +118,7 @@ type Snapshot struct {
 type Volumer interface {
 	// CreateVolume makes an empty volume, which belongs to the sandbox's user inside. limit is in
 	// bytes; zero: none. An id that exists is fault.Exists; a limit that the host cannot enforce
-	// is fault.Unsupported.
+	// is fault.Unsupported, but where it is the size that somebody else makes it of, who may enforce it.
 	CreateVolume(ctx context.Context, id sandbox.ID, limit int64) error
 	// RemoveVolume deletes a volume and its content, once no instance mounts it. A missing one is
 	// not an error.

@@ -22,6 +22,7 @@ import (
 // Disk names the directories that are read and filled as one archive. The agent runs as root.
 type Disk struct {
 	Dirs  []string // absolute
+	At    string   // directory that they are below, with nothing mounted in them; "": they are in their places
 	Begin func()   // sets owner and mode of those that are empty, and makes the home
 }
 
@@ -53,7 +54,7 @@ func (s *Server) readDisk(ctx context.Context, c *call.Conn) error {
 		return err
 	}
 	out := wire.NewDataWriter(c)
-	err = disk.Read(ctx, out, s.o.Disk.Dirs, files.IsTemp)
+	err = disk.Read(ctx, out, s.o.Disk.At, s.o.Disk.Dirs, files.IsTemp)
 	if err == nil {
 		err = out.Flush()
 	}
@@ -74,7 +75,7 @@ func (s *Server) fillDisk(ctx context.Context, c *call.Conn) error {
 	}
 	if err == nil {
 		s.o.Disk.Begin() // what the archive lacks is as on a disk that is new
-		err = disk.Fill(ctx, c.Upload(), s.o.Disk.Dirs)
+		err = disk.Fill(ctx, c.Upload(), s.o.Disk.At, s.o.Disk.Dirs)
 	}
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (s *Server) fillDisk(ctx context.Context, c *call.Conn) error {
 func (s *Server) emptyDisk(ctx context.Context) error {
 	root := view.Plain(view.Identity{Name: "root"})
 	for _, path := range s.o.Disk.Dirs {
-		dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		dir, err := os.OpenFile(s.o.Disk.At+path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			return fault.Wrap(fault.Internal, err, "%s cannot be emptied", path)
 		}

@@ -4,7 +4,7 @@
 // Command sandpit-agent is process 1 of a sandbox. Package agent/server is what
 // it does; this is how it is born: without arguments by the native runtime, which hands all to
 // it that it needs, as `sandpit-agent serve FILE|JSON` in any container, and beside such a one as `sandpit-agent relay SOCKET`
-// and, for a moment, as `sandpit-agent step NAME [IP:PORT]` or `sandpit-agent install DIR`; see package plain. As
+// and, for a moment, as `sandpit-agent step NAME [IP:PORT]` or `sandpit-agent install DIR` or `sandpit-agent places JSON`; see package plain. As
 // `sandpit-agent reach first|last [IP:PORT]` it tries what a cluster's network lets through. Under the name sudo it is the sandbox's sudo, see
 // package agent/sudo.
 package main
@@ -54,8 +54,10 @@ func main() {
 	os.Exit(1)
 }
 
-// exitKept is what reach ends with where the server was not reached.
-const exitKept = 3
+const (
+	exitKept    = 3 // of reach, where the server was not reached
+	exitBlocked = 4 // of places, where something else is than a directory
+)
 
 // told does what a command line says.
 func told(word, arg, more string) {
@@ -67,22 +69,27 @@ func told(word, arg, more string) {
 		err = plain.Relay(context.Background(), arg)
 	case "install":
 		err = plain.Install(arg)
+	case "places":
+		err = plain.MakePlaces(arg)
 	case "step":
 		err = plain.Step(arg, more)
 	case "reach":
 		err = plain.Reach(arg, more)
 	default:
-		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\", \"install\" and \"reach\"", word)
-	}
-	if errors.Is(err, plain.ErrKept) {
-		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
-		os.Exit(exitKept)
+		err = fmt.Errorf("%q is none of \"serve\", \"relay\", \"step\", \"install\", \"places\" and \"reach\"", word)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
-		os.Exit(1)
 	}
-	os.Exit(0)
+	switch {
+	case err == nil:
+		os.Exit(0)
+	case errors.Is(err, plain.ErrKept):
+		os.Exit(exitKept)
+	case errors.Is(err, plain.ErrBlocked):
+		os.Exit(exitBlocked)
+	}
+	os.Exit(1)
 }
 
 // serve makes the inside ready, and serves as long as the process lives, which is as

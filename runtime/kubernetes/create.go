@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"sandpit.dev/agent"
 	"sandpit.dev/agent/handshake"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
@@ -27,13 +28,10 @@ const (
 
 // check refuses what this driver cannot do, before anything is made.
 func (d *Driver) check(spec runtime.Spec) error {
-	switch {
-	case !sandbox.ValidID(string(spec.ID)):
+	if !sandbox.ValidID(string(spec.ID)) {
 		return fault.InvalidField("id", "%q is not a valid sandbox id", sandbox.Clip(string(spec.ID), 40))
-	case len(spec.Mounts) > 0:
-		return fault.New(fault.Unsupported, "the kubernetes runtime mounts no volumes").WithRemedy("use the native runtime, or the docker one")
 	}
-	return nil
+	return checkMounts(spec.Mounts)
 }
 
 // Create makes a claim and a pod.
@@ -162,6 +160,11 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "a key cannot be made")
 	}
+	if len(spec.Mounts) > 0 && i.has(diskFile) { // volumes are in the way
+		if err := i.withReader(ctx, func(c *agent.Client) error { return i.fillBy(ctx, c) }); err != nil {
+			return err
+		}
+	}
 	p, err := i.d.pod(spec, images, public)
 	if err == nil && i.keepsRoot {
 		err = keepRoot(p)
@@ -169,7 +172,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
 	}
-	running, err := i.run(ctx, p)
+	running, err := i.run(ctx, p, spec.Mounts)
 	if err != nil {
 		return err
 	}
@@ -189,7 +192,15 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 }
 
 // run has a pod made, and waits until it runs.
-func (i *Instance) run(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
+func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+	made, err := i.make(ctx, p, mounts)
+	if err != nil {
+		return nil, err
+	}
+	return i.await(ctx, made)
+}
+
+func (i *Instance) makePod(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
 	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
 	if fault.Is(err, fault.Exists) { // of an earlier start
 		if err = i.clearPod(ctx); err == nil {
@@ -202,10 +213,7 @@ func (i *Instance) run(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) 
 	if fault.Is(err, fault.Unsupported) {
 		i.d.forgetRoots()
 	}
-	if err != nil {
-		return nil, err
-	}
-	return i.await(ctx, made)
+	return made, err
 }
 
 // agree returns the key that the agent has, by the public half that it wrote into its log.
@@ -251,8 +259,8 @@ func (i *Instance) await(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error
 		case <-heard:
 		case <-claims.C:
 			if why := unbound(p); why != "" {
-				return nil, fault.New(fault.Unavailable, "the disk of sandbox %s was not made within %v: %s", i.id, i.d.claimPatience, why).
-					WithRemedy("see kubectl -n %s describe pvc %s, and whether kubernetes.storage_class is one of the cluster's", i.d.space, objectName(i.id))
+				what, remedy := i.pending(ctx, p)
+				return nil, fault.New(fault.Unavailable, "%s was not made within %v: %s", what, i.d.claimPatience, why).WithRemedy("%s", remedy)
 			}
 		case <-ctx.Done():
 			return nil, i.late(ctx, p)

@@ -16,6 +16,9 @@
 // On the claim are the directories for work, homes and artifacts, and the agent's logs. What else a sandbox writes goes with its
 // pod, as it stops.
 //
+// A volume is a claim, too. Before the pod's own container one with the same image makes places for volumes, so that no link is followed as
+// they are mounted, and the agent finds the disk's directories once more where nothing is mounted in them.
+//
 // A snapshot is a file of the server's: the agent's archive of these directories but for the logs, read while it has all processes
 // stand still, or by a pod with nothing but the agent. What a disk is to hold from its next start on is another name of such a file, in
 // the sandbox's directory, until an agent has filled the disk from it, before any command runs.

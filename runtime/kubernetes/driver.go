@@ -30,6 +30,8 @@ type Options struct {
 
 	Images       string  // what the references of images begin with: a registry and a path in it; "": localhost/sandpit, where nodes have them already
 	StorageClass string  // of claims; "": the cluster's default
+	VolumeClass  string  // of volumes' claims; "": StorageClass
+	VolumeAccess string  // of volumes: ReadWriteMany or ReadWriteOnce; "": ReadWriteOnce
 	RuntimeClass string  // of pods; "": the cluster's default
 	Overcommit   float64 // what limits are divided by for what pods request; below 1 it is 1
 	Direct       bool    // agents are reached on their pods' addresses, and not by forwarding a port
@@ -60,6 +62,8 @@ type Driver struct {
 
 	claimPatience time.Duration // how long a claim gets to be bound
 	tried         chan struct{} // closed when it was tried once whether the network keeps to policies
+
+	volumes sync.RWMutex // held to write while one is removed, to read while a pod is made with some
 
 	running context.Context // until Close
 	stop    context.CancelFunc

@@ -50,7 +50,7 @@ func LeaveReader(ctx context.Context, i runtime.Instance) error {
 	}
 	p, err := in.d.readerPod(in.id, image, public)
 	if err == nil {
-		_, err = in.run(ctx, p)
+		_, err = in.run(ctx, p, nil)
 	}
 	return err
 }

@@ -75,6 +75,9 @@ func said(reason, message string) string {
 
 // hopeless returns why a pod will never run; nil: it may.
 func (i *Instance) hopeless(p *corev1.Pod) error {
+	if err := i.blocked(p); err != nil {
+		return err
+	}
 	if exit, over := exitOf(p); over {
 		return fault.New(fault.Unavailable, "the pod of sandbox %s ended as it started: %s", i.id, said(exit.Detail, lastWords(p))).
 			WithRemedy("see kubectl -n %s logs %s, and kubectl describe", i.d.space, objectName(i.id))

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"sandpit.dev/fault"
@@ -35,6 +36,11 @@ type Kind struct {
 	Registry string `yaml:"registry"`
 	// StorageClass is that of sandboxes' claims; "": the cluster's default.
 	StorageClass string `yaml:"storage_class"`
+	// VolumeClass is that of volumes' claims; "": StorageClass.
+	VolumeClass string `yaml:"volume_class"`
+	// VolumeAccess says who mounts a volume: ReadWriteMany, pods of any node, where its class can that, or ReadWriteOnce, those of one node at a time. "": the
+	// latter.
+	VolumeAccess string `yaml:"volume_access"`
 	// RuntimeClass is that of pods, as gvisor or kata; "": the cluster's default.
 	RuntimeClass string `yaml:"runtime_class"`
 	// Overcommit is what limits of processors and memory are divided by for what pods request of their nodes; 0: 1, a pod's limits are kept free for it.
@@ -102,6 +108,7 @@ func (k *Kind) Variables() map[string]any {
 	return map[string]any{
 		"SANDPIT_KUBERNETES_KUBECONFIG": &k.Kubeconfig, "SANDPIT_KUBERNETES_CONTEXT": &k.Context, "SANDPIT_KUBERNETES_NAMESPACE": &k.Namespace,
 		"SANDPIT_KUBERNETES_REGISTRY": &k.Registry, "SANDPIT_KUBERNETES_STORAGE_CLASS": &k.StorageClass, "SANDPIT_KUBERNETES_RUNTIME_CLASS": &k.RuntimeClass,
+		"SANDPIT_KUBERNETES_VOLUME_CLASS": &k.VolumeClass, "SANDPIT_KUBERNETES_VOLUME_ACCESS": &k.VolumeAccess,
 		"SANDPIT_KUBERNETES_REACH": &k.Reach, "KUBECONFIG": &k.variable, "HOME": &k.home,
 	}
 }
@@ -114,6 +121,7 @@ func (k *Kind) Check() error {
 	}{
 		{"namespace", k.Namespace, validation.IsDNS1123Label(k.Namespace)},
 		{"storage_class", k.StorageClass, validation.IsDNS1123Subdomain(k.StorageClass)},
+		{"volume_class", k.VolumeClass, validation.IsDNS1123Subdomain(k.VolumeClass)},
 		{"runtime_class", k.RuntimeClass, validation.IsDNS1123Subdomain(k.RuntimeClass)},
 	} {
 		if f.value != "" && len(f.wrong) > 0 {
@@ -130,6 +138,11 @@ func (k *Kind) Check() error {
 	default:
 		return fault.InvalidField(k.section()+".root", "%q is neither auto nor image", sandbox.Clip(k.Root, 40))
 	}
+	switch corev1.PersistentVolumeAccessMode(k.VolumeAccess) {
+	case "", corev1.ReadWriteMany, corev1.ReadWriteOnce:
+	default:
+		return fault.InvalidField(k.section()+".volume_access", "%q is neither %s nor %s", sandbox.Clip(k.VolumeAccess, 40), corev1.ReadWriteMany, corev1.ReadWriteOnce)
+	}
 	if k.Overcommit != 0 && (k.Overcommit < 1 || k.Overcommit > 1000) {
 		return fault.InvalidField(k.section()+".overcommit", "%v is not from 1 to 1000", k.Overcommit)
 	}
@@ -139,7 +152,7 @@ func (k *Kind) Check() error {
 	if err := k.checkPlacement(); err != nil {
 		return err
 	}
-	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.RuntimeClass != "" || k.Reach != "" || k.Root != "" || k.Overcommit != 0 || k.UserNamespaces) {
+	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.VolumeClass != "" || k.VolumeAccess != "" || k.RuntimeClass != "" || k.Reach != "" || k.Root != "" || k.Overcommit != 0 || k.UserNamespaces) {
 		return fault.InvalidField(k.section()+".kubeconfig", "it is not set, and other fields of %s are", k.section()).
 			WithRemedy("set it to the path of a kubeconfig, to in-cluster or to auto")
 	}
@@ -180,7 +193,7 @@ func (k *Kind) namespaceOf(p runtime.Place) string {
 func (k *Kind) options(o runtime.OpenOptions) Options {
 	api, inside := k.environment()
 	out := Options{
-		Dir: o.Dir, Namespace: k.namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, RuntimeClass: k.RuntimeClass,
+		Dir: o.Dir, Namespace: k.namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, VolumeClass: k.VolumeClass, VolumeAccess: k.VolumeAccess, RuntimeClass: k.RuntimeClass,
 		Overcommit: k.Overcommit, Direct: k.Reach == reachPod || k.Reach != reachForward && inside, Users: k.UserNamespaces, ImageRoot: k.Root == rootImage,
 		Placement: k.Placement, ProveEvery: proveEvery, Agent: o.Agent, Patient: o.Patient, Logger: o.Logger,
 	}

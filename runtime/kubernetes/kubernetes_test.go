@@ -96,24 +96,31 @@ func TestDriver(t *testing.T) {
 		{"WhoKeepsNoRoot", noRoots},
 		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
 		{"WhatSnapshotsHold", whatSnapshotsHold},
+		{"VolumesAreClaims", volumesAreClaims},
+		{"VolumesInKeptRoots", volumesInKeptRoots},
+		{"BadVolumes", badVolumes},
+		{"VolumesOfOneNode", volumesOfOneNode},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c, image) })
 	}
 	t.Run("Conformance", func(t *testing.T) {
+		without := []string{"Meter"}
+		if os.Getenv("SANDPIT_SOAK") != "1" {
+			without = append(without, "Volumes/AnyWhere") // VolumesAreClaims has such places in one pod
+		}
 		runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 			o := options(t, c)
 			return runtimetest.Harness{
 				Image: image,
 				Open:  func(t *testing.T) runtime.Driver { return open(t, o) },
-				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots, runtime.Network},
+				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts, runtime.Network},
 				Lacks: []runtime.Feature{
 					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.RootDisk, runtime.Pause, runtime.CheapSnapshots,
-					runtime.Volumes, runtime.VolumeParts,
 				},
-				Disk:  []string{"/workspace", "/home", "/artifacts"},
+				Disk: []string{"/workspace", "/home", "/artifacts"}, Sizes: true,
 				Tried: []string{"CommandsRunAsTheSandboxUser", "Sockets"}, Otherwise: otherwise(),
 			}
-		}, "Meter")
+		}, without...)
 	})
 	t.Run("NoSecretIsInTheCluster", func(t *testing.T) { secrets(t, c, image) })
 }

@@ -13,6 +13,7 @@ import (
 const (
 	labelServer     = "sandpit.dev/server"  // namespace of the server that made it
 	labelSandbox    = "sandpit.dev/sandbox" // id
+	labelVolume     = "sandpit.dev/volume"  // of claims: id
 	labelProbe      = "sandpit.dev/probe"   // of pods that try what the network lets through: namespace of the server that made it
 	annotationImage = "sandpit.dev/image"   // digest of the image that the disk began with
 	// annotationReader is of a pod that has nothing but the agent, and reads the disk of a sandbox that is down.
@@ -25,6 +26,12 @@ const (
 
 // ours selects what this server made.
 func (d *Driver) ours() string { return labelServer + "=" + d.namespace + "," + labelSandbox }
+
+// mountLabel is of pods that have a volume.
+func mountLabel(id sandbox.ID) string { return "volume.sandpit.dev/" + string(id) }
+
+// mounted is the value of such a label.
+const mounted = "mounted"
 
 func (d *Driver) labels(id sandbox.ID) map[string]string {
 	all := map[string]string{labelServer: d.namespace, labelSandbox: string(id)}

@@ -72,6 +72,7 @@ type agentConfig struct {
 	Root        bool              `json:"root"`
 	Home        string            `json:"home"`
 	Disk        []string          `json:"disk"`
+	DiskAt      string            `json:"disk_at,omitempty"`
 	MaxLogBytes int64             `json:"max_log_bytes,omitempty"`
 	Threads     int               `json:"threads"`
 	OpenFiles   uint32            `json:"open_files"`
@@ -114,18 +115,22 @@ func (d *Driver) resources(l sandbox.Limits) corev1.ResourceRequirements {
 // references are those of a pod's images.
 type references struct{ image, agent string }
 
-// agentArgs returns the arguments of an agent that agrees on a key with the server, and keeps logs in a directory.
-func agentArgs(server handshake.Public, log string, maxLogBytes int64) ([]string, error) {
+// agentArgs returns the arguments of an agent that agrees on a key with the server, and keeps logs in a directory. The disk is in its places, or below diskAt.
+func agentArgs(server handshake.Public, log, diskAt string, maxLogBytes int64) ([]string, error) {
 	config, err := json.Marshal(agentConfig{
 		Address: "0.0.0.0:" + strconv.Itoa(agentPort), Server: &server, Log: log, UID: userID, GID: userID, Root: true, Home: userHome,
-		Disk: diskDirs(), MaxLogBytes: maxLogBytes, Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
+		Disk: diskDirs(), DiskAt: diskAt, MaxLogBytes: maxLogBytes, Threads: agentThreads, OpenFiles: commandFiles, FewSockets: true,
 	})
 	return []string{"serve", string(config)}, err
 }
 
 // pod returns the pod of a sandbox.
 func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Public) (*corev1.Pod, error) {
-	args, err := agentArgs(server, insideLog, spec.Limits.LogBytes())
+	diskAt := ""
+	if len(spec.Mounts) > 0 {
+		diskAt = insideDisk
+	}
+	args, err := agentArgs(server, insideLog, diskAt, spec.Limits.LogBytes())
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +169,10 @@ func (d *Driver) pod(spec runtime.Spec, images references, server handshake.Publ
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: diskVolume, MountPath: path, SubPath: name})
 	}
 	d.bringAgent(&p.Spec, images.agent)
-	return p, nil
+	if len(spec.Mounts) > 0 {
+		err = d.mountVolumes(p, spec.Mounts)
+	}
+	return p, err
 }
 
 // isolate sets what the configuration says of all pods.

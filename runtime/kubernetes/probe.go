@@ -96,8 +96,8 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		runtime.Resize:         nil,
 		runtime.Snapshots:      nil,
 		runtime.CheapSnapshots: no(other, "a pod's disk is copied to the server as a stream, while all processes in it stand still, and back"),
-		runtime.Volumes:        no(other, "the kubernetes runtime mounts no volumes"),
-		runtime.VolumeParts:    no(other, "the kubernetes runtime mounts no volumes"),
+		runtime.Volumes:        nil,
+		runtime.VolumeParts:    nil,
 		runtime.Network:        network,
 	}, nil
 }

@@ -97,7 +97,7 @@ func (i *Instance) withReader(ctx context.Context, use func(*agent.Client) error
 	begin, cancel := context.WithTimeoutCause(ctx, startPatience, fault.New(fault.Unavailable, "a pod that reads the disk of sandbox %s did not start within %v", i.id, startPatience).
 		WithRemedy("see why by kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
 	defer cancel()
-	running, err := i.run(begin, p)
+	running, err := i.run(begin, p, nil)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (d *Driver) readerPod(id sandbox.ID, image string, server handshake.Public)
 	if err != nil {
 		return nil, err
 	}
-	args, err := agentArgs(server, "/log", 0)
+	args, err := agentArgs(server, "/log", "", 0)
 	if err != nil {
 		return nil, err
 	}
@@ -154,6 +154,13 @@ func (i *Instance) fill(ctx context.Context, address string, key *handshake.Key)
 	if !i.has(diskFile) {
 		return nil
 	}
+	calls := i.dialer(address, key)
+	defer func() { _ = calls.Close() }()
+	return i.fillBy(ctx, agent.NewClient(calls.DialContext))
+}
+
+// fillBy fills the disk by an agent.
+func (i *Instance) fillBy(ctx context.Context, c *agent.Client) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, diskPatience, fault.New(fault.Unavailable, "the disk of sandbox %s was not filled within %v", i.id, diskPatience))
 	defer cancel()
 	a, err := i.d.openArchive(i.pendingFile())
@@ -161,9 +168,7 @@ func (i *Instance) fill(ctx context.Context, address string, key *handshake.Key)
 		return fault.Wrap(fault.Internal, err, "what the disk of sandbox %s is to hold cannot be read", i.id)
 	}
 	defer func() { _ = a.Close() }()
-	calls := i.dialer(address, key)
-	defer func() { _ = calls.Close() }()
-	if err := agent.NewClient(calls.DialContext).FillDisk(ctx, a); err != nil {
+	if err := c.FillDisk(ctx, a); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

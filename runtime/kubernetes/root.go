@@ -50,7 +50,13 @@ func keepRoot(p *corev1.Pod) error {
 	// The profile that nodes with AppArmor have for containers refuses all mounts.
 	c.SecurityContext.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // why it did not begin
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: diskVolume, MountPath: insideRoot, SubPath: rootDir})
+	changes := corev1.VolumeMount{Name: diskVolume, MountPath: insideRoot, SubPath: rootDir}
+	c.VolumeMounts = append(c.VolumeMounts, changes)
+	for n := range p.Spec.InitContainers {
+		if m := &p.Spec.InitContainers[n]; m.Name == placesContainer {
+			m.VolumeMounts = append(m.VolumeMounts, changes)
+		}
+	}
 	return nil
 }
 

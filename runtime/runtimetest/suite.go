@@ -37,6 +37,8 @@ type Harness struct {
 	Otherwise map[string]Otherwise
 	// Disk are the directories that a disk has; nil: all that a sandbox sees.
 	Disk []string
+	// Sizes: a volume is made of the size of its limit by somebody else, whose thing it is to hold it to that.
+	Sizes bool
 	// Coarse is why snapshots keep times to the second, no attributes of users, and what else an
 	// image of a container is known to lack; "": they keep all. It is printed where it counts.
 	Coarse string
@@ -150,6 +152,11 @@ func (s *suite) has(t *testing.T, f runtime.Feature) bool {
 func (s *suite) rooted(t *testing.T) bool {
 	t.Helper()
 	return s.Disk == nil && s.has(t, runtime.RootUser)
+}
+
+// onDisk reports whether a path is on the disk.
+func (s *suite) onDisk(path string) bool {
+	return s.Disk == nil || slices.ContainsFunc(s.Disk, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }
 
 // rounds returns how often something is done with a snapshot: less often where each copies a disk, but for campaigns.

@@ -32,19 +32,31 @@ func (c *Config) makeHome() error {
 
 // begin makes what it should be of a directory that is root's and empty. A link is not followed.
 func (c *Config) begin(path string) error {
-	dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	dir, err := os.OpenFile(c.DiskAt+path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	return c.give(dir, path != filepath.Dir(c.Home))
+}
+
+// recovered is what the file system of a disk that is new has.
+const recovered = "lost+found"
+
+// give has everybody look into a directory that is root's and empty, and has it be the user's, if it is to be.
+func (c *Config) give(dir *os.File, own bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil || st.Uid != 0 { //nolint:gosec // a descriptor
 		return err
 	}
-	if _, err := dir.Readdirnames(1); !errors.Is(err, io.EOF) {
+	names, err := dir.Readdirnames(2)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if err := dir.Chmod(0o755); err != nil || path == filepath.Dir(c.Home) {
+	if len(names) > 1 || len(names) == 1 && names[0] != recovered {
+		return nil
+	}
+	if err := dir.Chmod(0o755); err != nil || !own {
 		return err
 	}
 	return dir.Chown(int(c.UID), int(c.GID))

@@ -58,9 +58,11 @@ type Config struct {
 	Home string `json:"home,omitempty"`
 	// Disk are directories of a disk that may be new. Those that are root's and empty become the user's, but for one that homes
 	// are in, and everybody may look into each.
-	Disk        []string `json:"disk,omitempty"`
-	MaxLogBytes int64    `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
-	OpenFiles   uint32   `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
+	Disk []string `json:"disk,omitempty"`
+	// DiskAt is the directory that those are below, too, where volumes are mounted on them or in them: there is the disk without these.
+	DiskAt      string `json:"disk_at,omitempty"`
+	MaxLogBytes int64  `json:"max_log_bytes,omitempty"` // of all logs together; 0: 256 MiB
+	OpenFiles   uint32 `json:"open_files,omitempty"`    // of each process of a command; 0: as the agent
 	// Threads are made at the start and kept, where commands could leave no process over: Go's runtime
 	// ends the agent when it cannot have a thread for a system call that takes long.
 	Threads int `json:"threads,omitempty"`
@@ -218,7 +220,7 @@ func parse(b []byte) (*Config, error) {
 	if err := d.Decode(&c); err != nil {
 		return nil, fmt.Errorf("the configuration is not valid: %w", err)
 	}
-	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log, "home": c.Home} {
+	for name, path := range map[string]string{"socket": c.Socket, "log": c.Log, "home": c.Home, "disk_at": c.DiskAt} {
 		if !filepath.IsAbs(path) && (name == "log" || path != "") {
 			return nil, fmt.Errorf("the configuration is not valid: %s: %q is not an absolute path", name, path)
 		}
@@ -294,7 +296,7 @@ func (c *Config) options(first bool) (server.Options, error) {
 		},
 	}
 	if len(c.Disk) > 0 {
-		o.Disk = &server.Disk{Dirs: c.Disk, Begin: c.beginDisk}
+		o.Disk = &server.Disk{Dirs: c.Disk, At: c.DiskAt, Begin: c.beginDisk}
 	}
 	if keeper.Works() {
 		o.Groups = keeper.Groups()

@@ -93,7 +93,7 @@ func TestNothingIsMadeElsewhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			work, outside := place(t)
-			if err := disk.Fill(t.Context(), bytes.NewReader(pack(t, headers(work, outside)...)), []string{work}); err == nil {
+			if err := disk.Fill(t.Context(), bytes.NewReader(pack(t, headers(work, outside)...)), "", []string{work}); err == nil {
 				t.Error("it is taken")
 			}
 			if b, err := os.ReadFile(filepath.Join(outside, "canary")); err != nil || string(b) != "alive" {
@@ -142,7 +142,7 @@ func TestAttributesRightsAndDepth(t *testing.T) {
 	}
 	_ = at.Close()
 	var archive bytes.Buffer
-	if err := disk.Read(t.Context(), &archive, []string{work}, nothing); err != nil {
+	if err := disk.Read(t.Context(), &archive, "", []string{work}, nothing); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(work); err != nil {
@@ -151,7 +151,7 @@ func TestAttributesRightsAndDepth(t *testing.T) {
 	if err := os.Mkdir(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := disk.Fill(t.Context(), bytes.NewReader(archive.Bytes()), []string{work}); err != nil {
+	if err := disk.Fill(t.Context(), bytes.NewReader(archive.Bytes()), "", []string{work}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range attributes {
@@ -166,7 +166,7 @@ func TestAttributesRightsAndDepth(t *testing.T) {
 		t.Errorf("the mode is %o, %v", st.Mode, err)
 	}
 	var again bytes.Buffer
-	if err := disk.Read(t.Context(), &again, []string{work}, nothing); err != nil {
+	if err := disk.Read(t.Context(), &again, "", []string{work}, nothing); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(archive.Bytes(), again.Bytes()) {
@@ -176,12 +176,12 @@ func TestAttributesRightsAndDepth(t *testing.T) {
 
 func TestWhatNoArchiveHoldsIsTold(t *testing.T) {
 	work, _ := place(t)
-	if err := disk.Read(t.Context(), new(bytes.Buffer), []string{filepath.Join(work, "none")}, nothing); !fault.Is(err, fault.Internal) {
+	if err := disk.Read(t.Context(), new(bytes.Buffer), "", []string{filepath.Join(work, "none")}, nothing); !fault.Is(err, fault.Internal) {
 		t.Errorf("a directory that is not there: %v", err)
 	}
 	whole := pack(t, tar.Header{Typeflag: tar.TypeReg, Name: strings.Trim(work, "/") + "/f", Size: 5000})
 	for _, n := range []int{300, 1000, 2000} {
-		if err := disk.Fill(t.Context(), bytes.NewReader(whole[:n]), []string{work}); !fault.Is(err, fault.Invalid) {
+		if err := disk.Fill(t.Context(), bytes.NewReader(whole[:n]), "", []string{work}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%d bytes of an archive: %v", n, err)
 		}
 	}

@@ -34,8 +34,8 @@ type filler struct {
 	times  [2]unix.Timespec
 }
 
-// Fill makes what an archive has in directories, by their absolute paths, which are empty. It is on the disk when Fill returns. After an error a part is there.
-func Fill(ctx context.Context, r io.Reader, all []string) (err error) {
+// Fill makes what an archive has in directories, which are those of Read, and empty. It is on the disk when Fill returns. After an error a part is there.
+func Fill(ctx context.Context, r io.Reader, at string, all []string) (err error) {
 	f := &filler{ctx: ctx, in: tar.NewReader(r), tops: make(map[string]int), buf: make([]byte, copyStep), parent: -1}
 	defer func() {
 		for _, fd := range f.tops {
@@ -43,7 +43,7 @@ func Fill(ctx context.Context, r io.Reader, all []string) (err error) {
 		}
 	}()
 	for _, dir := range all {
-		fd, err := openTop(dir)
+		fd, err := openTop(at + dir)
 		if err != nil {
 			return failed(dir, err)
 		}

@@ -48,11 +48,12 @@ type linked struct {
 	left uint64 // names that may still come
 }
 
-// Read writes an archive of directories, by their absolute paths. Names that skip reports are left out. Nothing may change them meanwhile.
-func Read(ctx context.Context, w io.Writer, all []string, skip func(name string) bool) error {
+// Read writes an archive of directories, by their absolute paths, which are below the directory at, if that is not "". Names that skip reports are left
+// out. Nothing may change them meanwhile.
+func Read(ctx context.Context, w io.Writer, at string, all []string, skip func(name string) bool) error {
 	r := &reader{ctx: ctx, out: tar.NewWriter(w), skip: skip, links: make(map[inode]*linked), buf: make([]byte, copyStep)}
 	for _, dir := range slices.Sorted(slices.Values(all)) {
-		fd, err := openTop(dir)
+		fd, err := openTop(at + dir)
 		if err != nil {
 			return failed(dir, err)
 		}
