@@ -37,6 +37,9 @@ const (
 // readyTimeout bounds how long a cluster takes to be usable. On an idle host it takes five seconds.
 const readyTimeout = 3 * time.Minute
 
+// lease is how long that of a node is good for, as clusters have it.
+const lease = 40 * time.Second
+
 //go:embed node.sh
 var script []byte
 
@@ -78,7 +81,7 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	}
 	c := newCluster(o.Dir, kit)
 	c.group = o.Group
-	if err := errors.Join(certify(filepath.Join(o.Dir, "pki")), configure(o.Dir, filepath.Dir(kit.Path("kubernetes")), "10.244.0.0/24")); err != nil {
+	if err := errors.Join(certify(filepath.Join(o.Dir, "pki")), configure(o.Dir, filepath.Dir(kit.Path("kubernetes")), "10.244.0.0/24", lease)); err != nil {
 		return nil, err
 	}
 	if err := c.begin(ctx, Node, Address, o.Dir, names); err != nil {

@@ -93,7 +93,7 @@ func TestTheHostsSettingsStayAsTheyAre(t *testing.T) {
 // A node that is added runs pods, and one that died can be closed.
 func TestASecondNode(t *testing.T) {
 	c := clustertest.Get(t)
-	n := clustertest.AddNode(t, c)
+	n := clustertest.AddNode(t, c, cluster.NodeOptions{Lease: clustertest.ShortLease})
 	space := clustertest.Space(t, c)
 	clustertest.Kubectl(t, c, "-n", space, "run", "there", "--image=localhost/pause:1", `--overrides={"spec":{"nodeName":"`+n.Name+`"}}`)
 	clustertest.Kubectl(t, c, "-n", space, "wait", "--for=condition=Ready", "pod/there", "--timeout=60s")

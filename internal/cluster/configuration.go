@@ -6,11 +6,13 @@ package cluster
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // configurations are the files that the components of a node read, by their names. DIR is the node's directory, BIN
-// that of the programs, and SUBNET where its pods have addresses.
+// that of the programs, SUBNET where its pods have addresses, and LEASE how many seconds its lease is good for.
 var configurations = map[string]string{
 	"network/10-bridge.conflist": `{"cniVersion":"1.0.0","name":"pods","plugins":[{"type":"bridge","bridge":"cni0","isGateway":true,"hairpinMode":true,
 "ipam":{"type":"host-local","ranges":[[{"subnet":"SUBNET"}]],"routes":[{"dst":"0.0.0.0/0"}]}}]}
@@ -52,6 +54,7 @@ tlsPrivateKeyFile: DIR/pki/kubelet.key
 evictionHard: {memory.available: "100Mi", nodefs.available: "1%", imagefs.available: "1%"}
 imageGCHighThresholdPercent: 100
 maxPods: 250
+nodeLeaseDurationSeconds: LEASE
 `,
 	"resolv.conf": "nameserver 127.0.0.1\n",
 	"proxy.yaml": `apiVersion: kubeproxy.config.k8s.io/v1alpha1
@@ -80,13 +83,13 @@ provisioner: kubernetes.io/host-path
 }
 
 // configure writes them.
-func configure(dir, bin, subnet string) error {
+func configure(dir, bin, subnet string, lease time.Duration) error {
 	for name, text := range configurations {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
-		text = strings.NewReplacer("DIR", dir, "BIN", bin, "SUBNET", subnet, "ADDRESS", Address).Replace(text)
+		text = strings.NewReplacer("DIR", dir, "BIN", bin, "SUBNET", subnet, "LEASE", strconv.Itoa(int(lease.Seconds())), "ADDRESS", Address).Replace(text)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}

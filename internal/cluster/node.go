@@ -4,12 +4,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"sandpit.dev/internal/programs"
 )
@@ -24,11 +26,16 @@ type Added struct {
 	subnet string
 }
 
+// NodeOptions configure a node.
+type NodeOptions struct {
+	Lease time.Duration // how long its lease is good for, which is renewed four times in that; 0: as clusters have it
+}
+
 // mostNodes bounds the numbers of nodes.
 const mostNodes = 200
 
 // AddNode starts another node, and waits until it is ready. The caller closes it.
-func (c *Cluster) AddNode(ctx context.Context) (_ *Added, err error) {
+func (c *Cluster) AddNode(ctx context.Context, o NodeOptions) (_ *Added, err error) {
 	n := &Added{c: c, Machine: Machine{kit: c.kit}}
 	if err := n.place(); err != nil {
 		return nil, err
@@ -37,7 +44,7 @@ func (c *Cluster) AddNode(ctx context.Context) (_ *Added, err error) {
 	pki := filepath.Join(n.dir, "pki")
 	a, err := lentTo(pki, filepath.Dir(c.Kubeconfig))
 	if err == nil {
-		err = errors.Join(a.kubelet(n.Name, n.Address), configure(n.dir, filepath.Dir(c.kit.Path("kubernetes")), n.subnet))
+		err = errors.Join(a.kubelet(n.Name, n.Address), configure(n.dir, filepath.Dir(c.kit.Path("kubernetes")), n.subnet, cmp.Or(o.Lease, lease)))
 	}
 	if err == nil {
 		err = n.begin(ctx, n.Name, n.Address, c.dir)

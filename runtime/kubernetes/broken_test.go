@@ -133,6 +133,9 @@ func whatTheClusterRefuses(t *testing.T, c *cluster.Cluster, image runtime.Image
 		if caps, err = s.Probe(t.Context()); err != nil || caps[runtime.KillTree] != nil {
 			t.Errorf("with all rights: %v, %v", caps[runtime.KillTree], err)
 		}
+		if why := caps[runtime.Isolation]; why == nil || !strings.Contains(why.Error(), "kube-node-lease: get leases, list leases, watch leases") {
+			t.Errorf("it may not watch the leases of nodes, and says %v", why)
+		}
 		if why := caps[runtime.Network]; !fault.Is(why, fault.Unsupported) || !strings.Contains(why.Error(), "patch pods/ephemeralcontainers") {
 			t.Errorf("it may not change pods, and says %v", why)
 		}
@@ -253,9 +256,16 @@ func requests(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 		t.Fatal("no watch was begun")
 	}
 	p.Asked()
+	leases := 0
 	expect := func(what string, want ...string) {
 		t.Helper()
-		got := p.Asked()
+		got := slices.DeleteFunc(p.Asked(), func(asked string) bool {
+			if strings.HasSuffix(asked, "/namespaces/kube-node-lease/leases") { // of nodes, while sandboxes are up
+				leases++
+				return true
+			}
+			return false
+		})
 		for n := range got {
 			got[n] = strings.ReplaceAll(got[n], "/api/v1/namespaces/"+s.o.Space+"/", "")
 			got[n] = strings.ReplaceAll(got[n], string(spec.ID), "ID")
@@ -287,4 +297,7 @@ func requests(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 		t.Fatal(err)
 	}
 	expect("Remove", "DELETE pods/sandbox-ID", "GET pods/sandbox-ID", "GET persistentvolumeclaims/sandbox-ID", "DELETE persistentvolumeclaims/sandbox-ID")
+	if leases > 4 { // a list and a watch for each start
+		t.Errorf("leases were asked for %d times", leases)
+	}
 }

@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -191,8 +192,26 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	return err
 }
 
-// run has a pod made, and waits until it runs.
+// run has a pod made, and waits until it runs. Where its node is lost meanwhile, another node gets it.
 func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+	i.d.needNodes()
+	defer i.d.interested.Add(-1)
+	for {
+		p.Spec.Affinity = nil // of the last try
+		running, err := i.runOnce(ctx, p, mounts)
+		if !errors.Is(err, errNodeLost) {
+			return running, err
+		}
+		if err := i.clearPod(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// errNodeLost is of a pod whose node is silent before it runs.
+var errNodeLost = errors.New("its node is not heard of")
+
+func (i *Instance) runOnce(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
 	made, err := i.make(ctx, p, mounts)
 	if err != nil {
 		return nil, err
@@ -201,6 +220,7 @@ func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Moun
 }
 
 func (i *Instance) makePod(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
+	i.d.nodes.avoid(&p.Spec)
 	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
 	if fault.Is(err, fault.Exists) { // of an earlier start
 		if err = i.clearPod(ctx); err == nil {
@@ -251,6 +271,8 @@ func (i *Instance) await(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error
 			return nil, fault.New(fault.Unavailable, "the pod of sandbox %s was deleted while it started", i.id)
 		case runs(p) && p.Status.PodIP != "":
 			return p, nil
+		case slices.Contains(i.d.nodes.toAvoid(), p.Spec.NodeName):
+			return nil, errNodeLost
 		}
 		if err := i.hopeless(p); err != nil {
 			return nil, err

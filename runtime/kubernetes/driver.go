@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"sandpit.dev/fault"
@@ -65,6 +66,10 @@ type Driver struct {
 
 	volumes sync.RWMutex // held to write while one is removed, to read while a pod is made with some
 
+	nodes      nodes
+	interested atomic.Int64  // sandboxes that are up or start: nodes are followed for them
+	interest   chan struct{} // told of one more
+
 	running context.Context // until Close
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -99,7 +104,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		o: o, api: api, namespace: o.Namespace, space: cmp.Or(o.Space, api.Namespace(), "default"),
 		agent: AgentReference(o.Images, hex.EncodeToString(sum[:])), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		known: make(map[sandbox.ID]*Instance), keeping: make(map[sandbox.ID]bool), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
-		tried: make(chan struct{}), proof: errUntried,
+		tried: make(chan struct{}), proof: errUntried, interest: make(chan struct{}, 1),
 	}
 	d.running, d.stop = context.WithCancel(context.Background())
 	defer func() {
@@ -129,6 +134,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		d.log.Warn("the kubernetes runtime has no API server yet; it is looked for until one answers", "server", api.Host(), "error", away)
 	}
 	d.workers.Go(func() { d.follow(version) })
+	d.workers.Go(d.followNodes)
 	if o.ProveEvery > 0 {
 		d.workers.Go(d.proveAgain)
 	}
@@ -170,6 +176,17 @@ func (d *Driver) learn(ctx context.Context) error {
 	d.minor = minor
 	d.mu.Unlock()
 	return nil
+}
+
+// work has the driver's own goroutines be one more, unless it is closed.
+func (d *Driver) work(do func()) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running.Err() != nil {
+		return false
+	}
+	d.workers.Go(do)
+	return true
 }
 
 // finishing returns a context for what is finished or taken back whatever becomes of the caller.

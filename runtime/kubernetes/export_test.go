@@ -16,6 +16,13 @@ import (
 // SetClaimPatience changes how long a claim gets to be bound.
 func (d *Driver) SetClaimPatience(t time.Duration) { d.claimPatience = t }
 
+// SetNodePatience changes how long a node may take to renew its lease.
+func (d *Driver) SetNodePatience(t time.Duration) {
+	d.nodes.mu.Lock()
+	defer d.nodes.mu.Unlock()
+	d.nodes.patience = t
+}
+
 // SetMinor has the driver take the cluster for one of another version.
 func (d *Driver) SetMinor(minor int) {
 	d.mu.Lock()

@@ -117,6 +117,8 @@ func (i *Instance) hear(p *corev1.Pod, gone bool) {
 		i.endsLocked(exit)
 	} else if gone {
 		i.endsLocked(runtime.Exit{Cause: sandbox.CauseHost, Detail: podDeleted})
+	} else if isUnready(p) {
+		i.d.suspect(p.Spec.NodeName)
 	}
 }
 

@@ -36,6 +36,7 @@ type Instance struct {
 	gone     types.UID     // of the last pod that is known to be gone
 	pod      types.UID     // of the pod that is up
 	address  string        // of that
+	node     string        // that it is on
 	began    time.Time     // when its pod was known to be there
 	up       bool
 	down     chan struct{} // closed when it is down; nil: it never was up here
@@ -101,13 +102,20 @@ func (i *Instance) Wait(ctx context.Context) (runtime.Exit, error) {
 
 // rises makes it up: the pod that is given runs, and its agent has the key.
 func (i *Instance) rises(p *corev1.Pod, key *handshake.Key) {
+	broke := make(chan struct{}, 1)
+	down := i.risesTo(p, key, broke)
+	i.d.work(func() { i.notice(p.UID, down, broke) })
+}
+
+func (i *Instance) risesTo(p *corev1.Pod, key *handshake.Key, broke chan<- struct{}) (down <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.up, i.down, i.stopping, i.last = true, make(chan struct{}), false, runtime.Exit{}
-	i.pod, i.address, i.key, i.began = p.UID, p.Status.PodIP, key, time.Now()
+	i.pod, i.address, i.node, i.key, i.began = p.UID, p.Status.PodIP, p.Spec.NodeName, key, time.Now()
+	i.d.needNodes()
 	i.calls = nil
 	if key != nil {
-		i.calls = i.dialer(p.Status.PodIP, key)
+		i.calls = i.noticing(p.Status.PodIP, key, broke)
 	}
 	// What came meanwhile is heard.
 	if i.gone == p.UID {
@@ -117,6 +125,7 @@ func (i *Instance) rises(p *corev1.Pod, key *handshake.Key) {
 			i.endsLocked(exit)
 		}
 	}
+	return i.down
 }
 
 // ends makes it down, unless it is.
@@ -134,6 +143,7 @@ func (i *Instance) endsLocked(exit runtime.Exit) {
 		exit = runtime.Exit{Cause: sandbox.CauseStopped}
 	}
 	i.up, i.last = false, exit
+	i.d.interested.Add(-1)
 	close(i.down)
 	if i.calls != nil {
 		_ = i.calls.Close() // nobody answers there any more

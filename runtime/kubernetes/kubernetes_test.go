@@ -31,19 +31,25 @@ const images = "localhost/sandpit"
 func ready(t *testing.T) (*cluster.Cluster, runtime.Image) {
 	t.Helper()
 	c := clustertest.Get(t)
+	return c, give(t, &c.Machine)
+}
+
+// give gives a node the images that sandboxes are of.
+func give(t *testing.T, m *cluster.Machine) runtime.Image {
+	t.Helper()
 	program, err := embedded.Program()
 	if err != nil {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(program)
-	if err := c.Import(t.Context(), kubernetes.AgentReference(images, hex.EncodeToString(sum[:])), program, "sandpit-agent"); err != nil {
+	if err := m.Import(t.Context(), kubernetes.AgentReference(images, hex.EncodeToString(sum[:])), program, "sandpit-agent"); err != nil {
 		t.Fatal(err)
 	}
 	img := imagetest.Python(t)
-	if err := c.Lend(t.Context(), kubernetes.ImageReference(images, img.Digest), img.Root); err != nil {
+	if err := m.Lend(t.Context(), kubernetes.ImageReference(images, img.Digest), img.Root); err != nil {
 		t.Fatal(err)
 	}
-	return c, runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}
+	return runtime.Image{Name: img.Name, Digest: img.Digest, Root: img.Root}
 }
 
 // options are those of a server of its own.
@@ -94,6 +100,9 @@ func TestDriver(t *testing.T) {
 		{"RootsThatAreKept", rootsKept},
 		{"RootsInOtherHands", rootsInOtherHands},
 		{"WhoKeepsNoRoot", noRoots},
+		{"PodsThatAreGoneAndNobodyTells", untold},
+		{"NodesThatAreLost", nodesLost},
+		{"ANodeWhoseAgentsAnswer", agentsAnswer},
 		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
 		{"WhatSnapshotsHold", whatSnapshotsHold},
 		{"VolumesAreClaims", volumesAreClaims},

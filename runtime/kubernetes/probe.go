@@ -77,6 +77,13 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	if roots != nil && !fault.Is(roots, fault.Unsupported) {
 		return nil, roots
 	}
+	leases, err := d.lackingLeases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(leases) > 0 {
+		keeps += "; that a node is lost is told a minute later than it could be: the server's account may not, in the namespace " + kubeapi.NodeLeases + ": " + strings.Join(leases, ", ")
+	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{
 		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "pods share their node's kernel; %s", keeps),

@@ -70,7 +70,7 @@ func (i *Instance) endAgent(ctx context.Context, grace time.Duration) error {
 func (i *Instance) awaitGone(ctx context.Context) error {
 	for {
 		i.mu.Lock()
-		pod, gone, seen, heard := i.pod, i.gone == i.pod, i.seen, i.heard
+		pod, node, gone, seen, heard := i.pod, i.node, i.gone == i.pod, i.seen, i.heard
 		i.mu.Unlock()
 		if seen != nil && seen.UID == pod {
 			if _, over := exitOf(seen); over {
@@ -78,6 +78,12 @@ func (i *Instance) awaitGone(ctx context.Context) error {
 			}
 		}
 		if gone {
+			return nil
+		}
+		if i.d.nodes.isSilent(node) { // nobody there ends it
+			if err := kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, objectName(i.id), pod, 0); !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
+				return err
+			}
 			return nil
 		}
 		select {
@@ -105,6 +111,12 @@ func (i *Instance) clearPod(ctx context.Context) error {
 		return err
 	}
 	for {
+		if seconds > 0 && i.d.nodes.isSilent(p.Spec.NodeName) { // nobody there ends it
+			seconds = 0
+			if err := kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, p.Name, p.UID, 0); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
 		i.mu.Lock()
 		gone, heard := i.gone == p.UID, i.heard
 		i.mu.Unlock()
@@ -159,7 +171,7 @@ func (i *Instance) deletePod(ctx context.Context) error {
 	p, err := i.d.podOf(ctx, i.id)
 	if err == nil {
 		seconds := int64(1)
-		if p.Annotations[annotationReader] != "" { // there is nothing in it that could end well
+		if p.Annotations[annotationReader] != "" || i.d.nodes.isSilent(p.Spec.NodeName) { // there is nothing in it that could end well, or nobody who ends it
 			seconds = 0
 		}
 		err = kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, p.Name, p.UID, seconds)

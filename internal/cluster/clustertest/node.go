@@ -11,10 +11,13 @@ import (
 	"sandpit.dev/internal/cluster"
 )
 
-// AddNode adds a node, which goes with the test.
-func AddNode(t testing.TB, c *cluster.Cluster) *cluster.Added {
+// ShortLease is that of nodes which tests wait to be missed: they renew it every three seconds.
+const ShortLease = 12 * time.Second
+
+// AddNode adds a node, which goes with the test. It has a lease.
+func AddNode(t testing.TB, c *cluster.Cluster, o cluster.NodeOptions) *cluster.Added {
 	t.Helper()
-	n, err := c.AddNode(t.Context())
+	n, err := c.AddNode(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,6 +26,7 @@ func AddNode(t testing.TB, c *cluster.Cluster) *cluster.Added {
 			t.Errorf("close %s: %v", n.Name, err)
 		}
 	})
+	Kubectl(t, c, "-n", "kube-node-lease", "wait", "--for=create", "lease/"+n.Name, "--timeout=60s")
 	return n
 }
 

@@ -28,6 +28,8 @@ const proxyPath = "/clusters/test"
 type Proxy struct {
 	Kubeconfig string // path of one that leads to it
 
+	server *httptest.Server
+
 	mu    sync.Mutex
 	asked []string
 	first func(http.ResponseWriter, *http.Request) bool
@@ -50,7 +52,7 @@ func NewProxy(t testing.TB, c *cluster.Cluster) *Proxy {
 	}
 	p := &Proxy{}
 	reverse := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
-	s := httptest.NewServer(http.StripPrefix(proxyPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.server = httptest.NewServer(http.StripPrefix(proxyPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		what := r.Method + " " + r.URL.Path
 		if r.URL.Query().Get("watch") != "" {
@@ -63,8 +65,8 @@ func NewProxy(t testing.TB, c *cluster.Cluster) *Proxy {
 			reverse.ServeHTTP(w, r)
 		}
 	})))
-	t.Cleanup(s.Close)
-	p.Kubeconfig = WriteKubeconfig(t, map[string]any{"server": s.URL + proxyPath}, map[string]any{})
+	t.Cleanup(p.server.Close)
+	p.Kubeconfig = WriteKubeconfig(t, map[string]any{"server": p.server.URL + proxyPath}, map[string]any{})
 	return p
 }
 
@@ -74,6 +76,9 @@ func (p *Proxy) First(f func(http.ResponseWriter, *http.Request) bool) {
 	defer p.mu.Unlock()
 	p.first = f
 }
+
+// HangUp ends all connections to it.
+func (p *Proxy) HangUp() { p.server.CloseClientConnections() }
 
 // Asked returns what was asked since it was called before: the method, or WATCH, and the path.
 func (p *Proxy) Asked() []string {
