@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"sandpit.dev/test/mcp/taskstest"
 )
 
 // answers is a client whose person says this to every form.
@@ -48,26 +50,26 @@ func TestAPersonGrantsInTheirClient(t *testing.T) {
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			forms := make(chan string, 4)
-			a := &agent{t: t, client: openGoWith(t, way.to(), way.version, answers(yes, forms)), sandbox: "box-" + way.name}
-			a.call("create_sandbox", args{"name": a.sandbox})
-			if got := a.call("run_command", fetch); strings.Contains(got.text, "exit 0 ") || !strings.Contains(got.text, "request_network") {
-				t.Fatalf("without a network:\n%s", got.text)
+			a := taskstest.New(t, agentOf(openGoWith(t, way.to(), way.version, answers(yes, forms)), nil), "box-"+way.name)
+			a.Call("create_sandbox", args{"name": a.Sandbox})
+			if got := a.Call("run_command", fetch); strings.Contains(got.Text, "exit 0 ") || !strings.Contains(got.Text, "request_network") {
+				t.Fatalf("without a network:\n%s", got.Text)
 			}
-			a.do("request_network", args{"allow": npmHost, "reason": "to fetch a package"}, "granted by the user", npmHost)
-			if got := a.call("run_command", fetch); !strings.Contains(got.text, "exit 0 ") || !strings.Contains(got.text, "sandpit-pear") {
-				t.Errorf("with it:\n%s", got.text)
+			a.Do("request_network", args{"allow": npmHost, "reason": "to fetch a package"}, "granted by the user", npmHost)
+			if got := a.Call("run_command", fetch); !strings.Contains(got.Text, "exit 0 ") || !strings.Contains(got.Text, "sandpit-pear") {
+				t.Errorf("with it:\n%s", got.Text)
 			}
 			// What was not shown is not reached.
-			if got := a.call("run_command", args{"command": "curl -sS --fail --max-time 20 " + x.pip + "/sandpit-apple/"}); strings.Contains(got.text, "exit 0 ") {
-				t.Errorf("another host is reached:\n%s", got.text)
+			if got := a.Call("run_command", args{"command": "curl -sS --fail --max-time 20 " + x.pip + "/sandpit-apple/"}); strings.Contains(got.Text, "exit 0 ") {
+				t.Errorf("another host is reached:\n%s", got.Text)
 			}
 			if len(forms) != 1 {
 				t.Fatalf("%d forms were shown", len(forms))
 			}
-			if form := <-forms; !strings.Contains(form, "sandbox "+a.sandbox) || !strings.Contains(form, "\n- "+npmHost+"\n") || !strings.Contains(form, `"to fetch a package"`) {
+			if form := <-forms; !strings.Contains(form, "sandbox "+a.Sandbox) || !strings.Contains(form, "\n- "+npmHost+"\n") || !strings.Contains(form, `"to fetch a package"`) {
 				t.Errorf("the form says\n%s", form)
 			}
-			out, err := s.command("activity", a.sandbox).CombinedOutput()
+			out, err := s.command("activity", a.Sandbox).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "network.granted") || !strings.Contains(string(out), "elicitation") {
 				t.Errorf("events: %v\n%s", err, out)
 			}

@@ -125,30 +125,30 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 	} {
 		t.Run(c.tool, func(t *testing.T) {
 			a := openAgent(t, s, "")
-			got := a.call("run_command", args{"command": c.install + " && " + c.use})
-			if !strings.Contains(got.text, "exit 1 ") || !strings.Contains(got.text, "request_network") {
-				t.Fatalf("without a network:\n%s", got.text)
+			got := a.Call("run_command", args{"command": c.install + " && " + c.use})
+			if !strings.Contains(got.Text, "exit 1 ") || !strings.Contains(got.Text, "request_network") {
+				t.Fatalf("without a network:\n%s", got.Text)
 			}
 			// One more try is at once, the next ones are not.
-			if n := strings.Count(got.text, "Retrying"); n > 1 {
-				t.Errorf("%s tried again %d times:\n%s", c.tool, n, got.text)
+			if n := strings.Count(got.Text, "Retrying"); n > 1 {
+				t.Errorf("%s tried again %d times:\n%s", c.tool, n, got.Text)
 			}
-			got = a.call("request_network", args{"allow": c.host, "reason": "to install a package"})
-			_, line, ok := strings.Cut(got.text, "the user types: sandpit ")
+			got = a.Call("request_network", args{"allow": c.host, "reason": "to install a package"})
+			_, line, ok := strings.Cut(got.Text, "the user types: sandpit ")
 			line, _, _ = strings.Cut(line, "\n")
-			if !ok || got.isError {
-				t.Fatalf("asked for it:\n%s", got.text)
+			if !ok || got.IsError {
+				t.Fatalf("asked for it:\n%s", got.Text)
 			}
 			if out, err := s.command(strings.Fields(line)...).CombinedOutput(); err != nil {
 				t.Fatalf("sandpit %s: %v\n%s", line, err, out)
 			}
-			got = a.call("run_command", args{"command": c.install + " && " + c.use})
-			if !strings.Contains(got.text, "exit 0 ") || !strings.Contains(got.text, c.says) {
-				t.Errorf("with it:\n%s", got.text)
+			got = a.Call("run_command", args{"command": c.install + " && " + c.use})
+			if !strings.Contains(got.Text, "exit 0 ") || !strings.Contains(got.Text, c.says) {
+				t.Errorf("with it:\n%s", got.Text)
 			}
-			a.report("package-by-" + c.tool)
-			if a.calls > 3 {
-				t.Errorf("it took %d calls", a.calls)
+			a.Report("package-by-" + c.tool)
+			if a.Calls > 3 {
+				t.Errorf("it took %d calls", a.Calls)
 			}
 		})
 	}
@@ -165,13 +165,13 @@ func TestAPackageIsInstalledInThreeCalls(t *testing.T) {
 			"apt":                         aptUpdate(x.npmTLS) + ` 2>&1 | grep '404 '`, // and not that the server is not trusted
 			"a virtual environment's pip": "python3 -m venv /tmp/v && /tmp/v/bin/pip install --index-url " + x.pip + " sandpit-apple",
 		} {
-			if got := a.call("run_command", args{"command": command, "wait_seconds": 55}); !strings.Contains(got.text, "exit 0 ") {
-				t.Errorf("%s:\n%s", what, got.text)
+			if got := a.Call("run_command", args{"command": command, "wait_seconds": 55}); !strings.Contains(got.Text, "exit 0 ") {
+				t.Errorf("%s:\n%s", what, got.Text)
 			}
 		}
 		// What a user set stays.
-		if got := a.call("run_command", args{"command": "echo $SSL_CERT_FILE $PIP_CERT $GIT_SSL_CAINFO end", "env": args{"SSL_CERT_FILE": "/mine.pem"}}); !strings.Contains(got.text, "/mine.pem end") {
-			t.Errorf("variables:\n%s", got.text)
+		if got := a.Call("run_command", args{"command": "echo $SSL_CERT_FILE $PIP_CERT $GIT_SSL_CAINFO end", "env": args{"SSL_CERT_FILE": "/mine.pem"}}); !strings.Contains(got.Text, "/mine.pem end") {
+			t.Errorf("variables:\n%s", got.Text)
 		}
 	})
 }

@@ -15,16 +15,16 @@ import (
 func TestPackageToolsGiveUpOnARefusedName(t *testing.T) {
 	s := serve(t)
 	a := openAgent(t, s, "box")
-	a.do("create_sandbox", args{"name": a.sandbox, "network": "restricted", "allow_domains": "allowed.example"})
+	a.Do("create_sandbox", args{"name": a.Sandbox, "network": "restricted", "allow_domains": "allowed.example"})
 	// asked runs a command that fails, and returns how often it asked for the name.
 	asked := func(name, command string) (times int64) {
-		got := a.call("run_command", args{"command": command})
-		first, _, _ := strings.Cut(got.text, "\n")
+		got := a.Call("run_command", args{"command": command})
+		first, _, _ := strings.Cut(got.Text, "\n")
 		t.Attr("refused/"+name, first)
-		if strings.HasPrefix(first, "exit 0 ") || !strings.Contains(got.text, "network blocked: ") || !strings.Contains(got.text, name) {
-			t.Errorf("%s:\n%s", command, got.text)
+		if strings.HasPrefix(first, "exit 0 ") || !strings.Contains(got.Text, "network blocked: ") || !strings.Contains(got.Text, name) {
+			t.Errorf("%s:\n%s", command, got.Text)
 		}
-		out, err := s.command("network", "log", a.sandbox, "--refused", "-o", "json").Output()
+		out, err := s.command("network", "log", a.Sandbox, "--refused", "-o", "json").Output()
 		if err != nil {
 			t.Fatal(err)
 		}
