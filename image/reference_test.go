@@ -44,10 +44,28 @@ func TestTheDefaultMayBeAReference(t *testing.T) {
 	if _, err := s.Resolve(ref); !fault.Is(err, fault.NotFound) {
 		t.Errorf("its name before it is here: %v", err)
 	}
+	usual := func(want string) {
+		t.Helper()
+		all, err := s.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, st := range all {
+			if st.Default {
+				got += st.Name
+			}
+		}
+		if got != want {
+			t.Errorf("of %d images the default is %q, want %q", len(all), got, want)
+		}
+	}
+	usual("")
 	made, err := s.Import(t.Context(), bytes.NewReader(savedImage(t, ref, "A=1")), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	usual(ref)
 	for _, name := range []string{"", "default", ref} {
 		img, err := s.Find(t.Context(), name)
 		if err != nil || img.Digest != made[0].Image.Digest {

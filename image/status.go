@@ -64,12 +64,16 @@ type Status struct {
 // shown: it costs a directory read for an entry that is not ready, and nothing for one that is.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	all := make([]Status, 0, len(s.recipes))
-	first, err := s.resolve("")
-	if err != nil {
-		return nil, err
+	usual := s.Default() // of others
+	if usual == "" {
+		first, err := s.resolve("")
+		if err != nil {
+			return nil, err
+		}
+		usual = first.Name
 	}
 	for _, r := range s.recipes {
-		st := Status{Entry: r.Entry, Default: r.Name == first.Name, Allowed: s.policy.Load().Allows(r.Entry, ""), State: Ready, Progress: 1}
+		st := Status{Entry: r.Entry, Default: r.Name == usual, Allowed: s.policy.Load().Allows(r.Entry, ""), State: Ready, Progress: 1}
 		img, err := s.Find(ctx, r.Name)
 		switch {
 		case err == nil:
@@ -83,7 +87,11 @@ func (s *Store) List(ctx context.Context) ([]Status, error) {
 		all = append(all, st)
 	}
 	s.rename(all)
-	return append(all, s.listOthers()...), nil
+	for _, st := range s.listOthers() {
+		st.Default = st.Name == usual
+		all = append(all, st)
+	}
+	return all, nil
 }
 
 func (s *Store) unready(st *Status) {
