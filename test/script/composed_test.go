@@ -200,7 +200,7 @@ func (c *composed) dind(name string) {
 		files["usr/lib/xtables/"+filepath.Base(m)] = b
 	}
 	cmd := c.Docker("import", "-c", `ENTRYPOINT ["dockerd-entrypoint.sh"]`, "-c", "ENV XTABLES_LIBDIR=/usr/lib/xtables", "-c", "VOLUME /var/lib/docker", "-", name)
-	cmd.Stdin = rootOf(c.t, []string{theirs, imagetest.Python(c.t).Root, "/"}, files,
+	cmd.Stdin = imagetest.Small(c.t, []string{theirs, imagetest.Python(c.t).Root, "/"}, files,
 		"dockerd", "containerd", "containerd-shim-runc-v2", "runc", "docker-init", "docker", "docker-proxy", "xtables-nft-multi", "ip", "ps",
 		"sh", "mount", "openssl", "hostname", "mkdir", "rm", "cp", "cat", "ls")
 	if out, err := cmd.CombinedOutput(); err != nil {
