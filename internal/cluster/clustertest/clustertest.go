@@ -34,7 +34,7 @@ const (
 // Main runs the tests of a package in a cluster's network. It is what a TestMain calls, and returns what that exits with.
 func Main(m *testing.M) int { return with(m, false) }
 
-// MainWithServices is Main, of a cluster whose services have addresses and names.
+// MainWithServices is Main, of a cluster whose services have addresses and names. There is Helm, too.
 func MainWithServices(m *testing.M) int { return with(m, true) }
 
 func with(m *testing.M, services bool) int {
@@ -59,10 +59,16 @@ func run(services bool) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	finder := &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true}
+	if services { // the tests' own network leads to no modules
+		if _, err := cluster.FindHelm(context.Background(), finder); err != nil {
+			return 0, err
+		}
+	}
 	group := "sandpit-test-" + strings.ToLower(rand.Text())
 	c, err := cluster.Start(context.Background(), cluster.Options{
 		Dir: dir, Services: services, Group: group,
-		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true},
+		Programs: finder,
 	})
 	if err != nil {
 		return 0, err
