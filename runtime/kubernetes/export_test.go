@@ -64,3 +64,6 @@ func LeaveReader(ctx context.Context, i runtime.Instance) error {
 
 // AgentOf is the reference of the image with the agent.
 func AgentOf(d *Driver) string { return d.agent }
+
+// AgentThreads is how many threads an agent keeps.
+const AgentThreads = agentThreads

@@ -100,6 +100,9 @@ func TestDriver(t *testing.T) {
 		{"RootsThatAreKept", rootsKept},
 		{"RootsInOtherHands", rootsInOtherHands},
 		{"WhoKeepsNoRoot", noRoots},
+		{"WhatMayNotBeDoneWithRoots", withRoots},
+		{"AgentsWithRoots", agentInShort},
+		{"WhatTheAdmissionPolicyAdmits", admits},
 		{"PodsThatAreGoneAndNobodyTells", untold},
 		{"NodesThatAreLost", nodesLost},
 		{"ANodeWhoseAgentsAnswer", agentsAnswer},
@@ -123,10 +126,8 @@ func TestDriver(t *testing.T) {
 				Image: image,
 				Open:  func(t *testing.T) runtime.Driver { return open(t, o) },
 				Must:  []runtime.Feature{runtime.LimitCPU, runtime.LimitMemory, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.Resize, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots, runtime.Volumes, runtime.VolumeParts, runtime.Network},
-				Lacks: []runtime.Feature{
-					runtime.Isolation, runtime.LimitSockets, runtime.LimitPids, runtime.LimitDisk, runtime.Sudo, runtime.RootDisk, runtime.Pause, runtime.CheapSnapshots,
-				},
-				Disk: []string{"/workspace", "/home", "/artifacts"}, Sizes: true,
+				Lacks: append(lacks(), runtime.RootDisk),
+				Disk:  []string{"/workspace", "/home", "/artifacts"}, Sizes: true,
 				Tried: []string{"CommandsRunAsTheSandboxUser", "Sockets"}, Otherwise: otherwise(),
 			}
 		}, without...)

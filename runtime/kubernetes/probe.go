@@ -86,7 +86,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{
-		runtime.Isolation:      no("use a runtime class that isolates, or the native runtime for code that is hostile", "pods share their node's kernel; %s", keeps),
+		runtime.Isolation:      d.isolates(keeps),
 		runtime.LimitCPU:       nil,
 		runtime.LimitMemory:    nil,
 		runtime.LimitSockets:   no(other, "the kubernetes runtime does not have the cluster count what sockets hold"),
