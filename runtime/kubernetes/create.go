@@ -157,32 +157,28 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	if err := i.clear(); err != nil {
 		return err
 	}
-	private, public, err := handshake.NewPair()
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "a key cannot be made")
-	}
+	i.d.needNodes()
+	defer i.d.interested.Add(-1)
 	if len(spec.Mounts) > 0 && i.has(diskFile) { // volumes are in the way
 		if err := i.withReader(ctx, func(c *agent.Client) error { return i.fillBy(ctx, c) }); err != nil {
 			return err
 		}
 	}
-	p, err := i.d.pod(spec, images, public)
-	if err == nil && i.keepsRoot {
-		err = keepRoot(p)
+	running, key, err := i.begins(ctx, spec, images)
+	for errors.Is(err, errNodeLost) { // another node gets it
+		i.mark(lostFile)
+		if err = i.clearPod(ctx); err == nil {
+			running, key, err = i.begins(ctx, spec, images)
+		}
 	}
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
-	}
-	running, err := i.run(ctx, p, spec.Mounts)
-	if err != nil {
-		return err
-	}
-	key, err := i.agree(ctx, private)
 	if err == nil {
 		err = i.keep(running.UID, key)
 	}
 	if err == nil {
 		err = i.fill(ctx, running.Status.PodIP, key)
+	}
+	if err == nil {
+		err = i.unmark(lostFile)
 	}
 	if err != nil {
 		return err
@@ -192,26 +188,37 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 	return err
 }
 
-// run has a pod made, and waits until it runs. Where its node is lost meanwhile, another node gets it.
-func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
-	i.d.needNodes()
-	defer i.d.interested.Add(-1)
-	for {
-		p.Spec.Affinity = nil // of the last try
-		running, err := i.runOnce(ctx, p, mounts)
-		if !errors.Is(err, errNodeLost) {
-			return running, err
-		}
-		if err := i.clearPod(ctx); err != nil {
-			return nil, err
-		}
+// begins has a pod made, and agrees on a key with its agent.
+func (i *Instance) begins(ctx context.Context, spec runtime.Spec, images references) (*corev1.Pod, *handshake.Key, error) {
+	private, public, err := handshake.NewPair()
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Internal, err, "a key cannot be made")
 	}
+	p, err := i.d.pod(spec, images, public)
+	if err == nil && i.keepsRoot {
+		err = keepRoot(p)
+	}
+	if err == nil {
+		err = i.number(p)
+	}
+	if err != nil {
+		return nil, nil, fault.Wrap(fault.Internal, err, "the pod of sandbox %s cannot be described", i.id)
+	}
+	running, err := i.run(ctx, p, spec.Mounts)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := i.agree(ctx, private)
+	return running, key, err
 }
 
 // errNodeLost is of a pod whose node is silent before it runs.
 var errNodeLost = errors.New("its node is not heard of")
 
-func (i *Instance) runOnce(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+// run has a pod made, and waits until it runs.
+func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+	i.d.needNodes()
+	defer i.d.interested.Add(-1)
 	made, err := i.make(ctx, p, mounts)
 	if err != nil {
 		return nil, err
@@ -244,6 +251,9 @@ func (i *Instance) agree(ctx context.Context, private *handshake.Private) (*hand
 	if err != nil {
 		return nil, err
 	}
+	if err := i.later(line); err != nil {
+		return nil, err
+	}
 	public, err := handshake.ParseLine(line)
 	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the agent of sandbox %s did not start: %s", i.id, sandbox.Clip(line, 200))
@@ -272,7 +282,7 @@ func (i *Instance) await(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error
 		case runs(p) && p.Status.PodIP != "":
 			return p, nil
 		case slices.Contains(i.d.nodes.toAvoid(), p.Spec.NodeName):
-			return nil, errNodeLost
+			return nil, fault.Wrap(fault.Unavailable, errNodeLost, "the node %s, which the pod of sandbox %s is on, is not heard of", p.Spec.NodeName, i.id)
 		}
 		if err := i.hopeless(p); err != nil {
 			return nil, err

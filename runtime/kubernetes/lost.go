@@ -315,6 +315,7 @@ func (d *Driver) lose(name string, up []*Instance) {
 		if !there {
 			continue
 		}
+		i.mark(lostFile)
 		if err := kubeapi.Pods().Delete(d.running, d.api, d.space, objectName(i.id), pod, 0); err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 			d.log.Warn("the pod of a lost node is not deleted; the next start does it", "sandbox", i.id, "error", err)
 		}

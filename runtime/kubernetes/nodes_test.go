@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"sandpit.dev/fault"
 	"sandpit.dev/internal/cluster"
 	"sandpit.dev/internal/cluster/clustertest"
 	"sandpit.dev/runtime"
@@ -72,11 +73,23 @@ func nodesLost(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	if got := run(t, leaves, "", "cat file"); got != "kept" {
 		t.Errorf("its disk has %q", got)
 	}
+	// What went on where the server does not get to is over: the disks of both nodes are the same.
+	if got := run(t, leaves, "", `[ -s ticks ] && tail -1 ticks > last && sleep 1 && [ "$(tail -1 ticks)" = "$(cat last)" ] && echo over`); got != "over" {
+		t.Errorf("the command on the node that is cut off writes on: %q", got)
+	}
 	if err := n.Join(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.nothingRuns(n, string(old.UID))
-	again := s.createOn(n.Name, s.spec())
+	clustertest.Kubectl(t, c, "cordon", cluster.Node)
+	defer clustertest.Kubectl(t, c, "uncordon", cluster.Node)
+	again, err := s.Create(t.Context(), s.spec())
+	for fault.Is(err, fault.Exhausted) { // until it is heard of
+		again, err = s.Create(t.Context(), s.spec())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got := run(t, again, "", "echo back"); got != "back" {
 		t.Errorf("on the node that is back it answers %q", got)
 	}

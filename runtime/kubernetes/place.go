@@ -86,6 +86,14 @@ func (i *Instance) mark(name string) {
 	}
 }
 
+// unmark removes what mark wrote.
+func (i *Instance) unmark(name string) error {
+	if err := i.d.instances.RemoveAll(string(i.id) + "/" + name); err != nil {
+		return fault.Wrap(fault.Internal, err, "what is noted of sandbox %s cannot be removed", i.id)
+	}
+	return nil
+}
+
 // clear removes what earlier starts left in its directory.
 func (i *Instance) clear() error {
 	for _, name := range []string{stoppedFile, keyFile} {

@@ -78,6 +78,7 @@ type agentConfig struct {
 	OpenFiles   uint32            `json:"open_files"`
 	FewSockets  bool              `json:"few_sockets"`
 	Overlay     string            `json:"overlay,omitempty"`
+	Start       *agentStart       `json:"start,omitempty"`
 }
 
 // capabilities are those of an Engine's containers.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,8 @@ type Config struct {
 	// Overlay is a directory of a disk that keeps what is changed of the root: the agent, which may mount then, makes an overlay over
 	// the container's root the root, and begins again without the right to. It takes Server.
 	Overlay string `json:"overlay,omitempty"`
+	// Start is of a disk that another agent may be begun on while this one goes on.
+	Start   *Start `json:"start,omitempty"`
 	Version string `json:"version,omitempty"` // told by a ping
 }
 
@@ -85,6 +88,15 @@ func Serve(ctx context.Context, config string) error {
 	c, err := configOf(config)
 	if err != nil {
 		return err
+	}
+	if c.Start != nil {
+		if err := c.Start.note(c.Log); err != nil {
+			if later, ok := errors.AsType[errLater](err); ok {
+				fmt.Println(later.Error())
+			}
+			return err
+		}
+		c.Start.Wait = false
 	}
 	if c.Overlay != "" {
 		return c.overlay()
@@ -126,6 +138,12 @@ func Serve(ctx context.Context, config string) error {
 		}
 	}
 	makeThreads(c.Threads)
+	var watched sync.WaitGroup
+	if c.Start != nil {
+		watched.Go(func() { c.Start.watch(ctx, c.Log, end) })
+	}
+	defer watched.Wait()
+	defer end()
 	s := server.New(opts)
 	ended := make(chan error, 1)
 	go func() { ended <- c.serve(ctx, s, listeners, stream) }()

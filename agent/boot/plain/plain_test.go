@@ -55,6 +55,7 @@ type box struct {
 	pid    int // of the agent, outside
 	config plain.Config
 	client *agent.Client
+	over   chan struct{} // closed when the agent has ended
 }
 
 // start runs the agent of this build in a container with these namespaces. It serves on a socket,
@@ -78,7 +79,7 @@ func startBelow(t testing.TB, c plain.Config, flags uintptr, before string) *box
 	if c.Address == "" && !c.Stdio {
 		c.Socket = "/agent/socket"
 	}
-	b := &box{dir: dir, config: c}
+	b := &box{dir: dir, config: c, over: make(chan struct{})}
 	for _, d := range []string{"disk", "agent"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
 			t.Fatal(err)
@@ -111,7 +112,10 @@ func startBelow(t testing.TB, c plain.Config, flags uintptr, before string) *box
 	}
 	b.pid = cmd.Process.Pid
 	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	go func() {
+		ended <- cmd.Wait()
+		close(b.over)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
