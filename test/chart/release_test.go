@@ -66,8 +66,8 @@ registries: [{name: "%[1]s", private: true, plain_http: true}]
 defaultImage: %[2]s
 sandboxes: {namespace: %[3]s, createNamespace: true, overcommit: 100}
 persistence: {storageClass: %[4]s, size: 5Gi}
-config: {answers: {memory_mb: 64}}
-`, cluster.Registry, tools, r.boxes, r.space), 0o600)
+config: {network: {allow_private: [%[5]s/32]}}
+`, cluster.Registry, tools, r.boxes, r.space, cluster.Address), 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (r *release) state() string {
 	var b bytes.Buffer
 	for _, args := range [][]string{
 		{"-n", r.space, "get", "pods,pvc", "-o", "wide"}, {"-n", r.boxes, "get", "pods,pvc", "-o", "wide"}, {"-n", r.space, "get", "events"}, {"-n", r.boxes, "get", "events"},
-		{"-n", r.space, "logs", "deploy/" + r.name, "--tail=40"}, {"-n", r.space, "logs", "deploy/" + r.name, "--tail=40", "--previous"},
+		{"-n", r.space, "get", "endpointslices", "-o", "wide"}, {"-n", r.space, "logs", "deploy/" + r.name, "--tail=40"}, {"-n", r.space, "logs", "deploy/" + r.name, "--tail=40", "--previous"},
 	} {
 		out, err := r.c.Kubectl(context.Background(), args...).CombinedOutput()
 		fmt.Fprintf(&b, "kubectl %s: %v\n%s\n", strings.Join(args, " "), err, out)
@@ -252,7 +252,7 @@ func (r *release) client() *http.Client {
 	r.t.Helper()
 	address := net.JoinHostPort(r.kubectl("-n", r.space, "get", "service", r.name, "-o", "jsonpath={.spec.clusterIP}"), "80")
 	t := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
+		return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address) // it was led to a pod that is gone
 	}}
 	r.t.Cleanup(t.CloseIdleConnections)
 	c := &http.Client{Transport: t}
@@ -284,15 +284,15 @@ func (b bearer) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 // agent opens a session of MCP's through the service.
-func (r *release) agent(t *testing.T, token string) taskstest.Options {
-	t.Helper()
+func (r *release) agent(token string) taskstest.Options {
+	r.t.Helper()
 	browser := r.client()
 	transport := &sdk.StreamableClientTransport{Endpoint: "http://" + r.name + "." + r.space + ".svc/mcp", HTTPClient: &http.Client{Transport: bearer{token, browser.Transport}}}
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), transport, nil)
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(r.t.Context(), transport, nil)
 	if err != nil {
-		t.Fatalf("connect: %v\n%s", err, r.state())
+		r.t.Fatalf("connect: %v\n%s", err, r.state())
 	}
-	t.Cleanup(func() { _ = session.Close() }) // its server may have gone
+	r.t.Cleanup(func() { _ = session.Close() }) // its server may have gone
 	return taskstest.Options{Browser: browser, Call: func(ctx context.Context, tool string, with map[string]any) (taskstest.Answer, error) {
 		said, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: with})
 		if err != nil {

@@ -68,7 +68,7 @@ type rule struct {
 	Groups    []string `yaml:"apiGroups"`
 	Resources []string
 	Verbs     []string
-	Names     []string `yaml:"resourceNames"`
+	Named     []string `yaml:"resourceNames"`
 }
 
 func objects(t *testing.T, text string) (out []object) {
@@ -102,9 +102,14 @@ func TestTheServerHasTheRightsThatTheDocsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := section(section(string(b), "\n## The server's rights\n", "\n## "), "```yaml\n", "```")
-	want := roles(objects(t, said))
-	got := roles(objects(t, mustRender(t)))
+	var said []string // the blocks of the section
+	for n, block := range strings.Split(section(string(b), "\n## The server's rights\n", "\n## "), "```") {
+		if n%2 == 1 {
+			said = append(said, strings.TrimPrefix(block, "yaml\n"))
+		}
+	}
+	want := roles(objects(t, strings.Join(said, "---\n")))
+	got := roles(objects(t, mustRender(t, "sandboxes.reach=forward")))
 	// The docs name no namespace for where the sandboxes are.
 	if rules, ok := want["Role "]; ok {
 		delete(want, "Role ")
@@ -112,6 +117,9 @@ func TestTheServerHasTheRightsThatTheDocsSay(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
 		t.Errorf("docs/kubernetes.md says (-), and the chart gives (+):\n%s", diff)
+	}
+	if strings.Contains(mustRender(t), "portforward") {
+		t.Error("it may forward ports, and reaches agents without")
 	}
 	for where, rules := range got {
 		for _, r := range rules {
@@ -159,12 +167,15 @@ func config(t *testing.T, text string) map[string]any {
 
 func TestValuesReachTheServer(t *testing.T) {
 	c := config(t, mustRender(t, "sandboxes.namespace=boxes", "sandboxes.runtimeClass=gvisor", "sandboxes.more.context=x", "sandboxes.pool=3", "metrics.scrape=true",
-		"config.pools[0].image=python", "config.pools[0].min=2", "config.kubernetes.overcommit=4", "ingress.enabled=true", "ingress.host=boxes.example"))
+		"sandboxes.nodeSelector.pool=boxes", "config.pools[0].image=python", "config.pools[0].min=2", "config.kubernetes.overcommit=4", "ingress.enabled=true", "ingress.host=boxes.example"))
 	k, _ := c["kubernetes"].(map[string]any)
 	for key, want := range map[string]any{"namespace": "boxes", "runtime_class": "gvisor", "context": "x", "overcommit": 4, "kubeconfig": "in-cluster"} {
 		if k[key] != want {
 			t.Errorf("kubernetes.%s is %v, want %v", key, k[key], want)
 		}
+	}
+	if diff := cmp.Diff(map[string]any{"pool": "boxes"}, k["node_selector"]); diff != "" {
+		t.Errorf("the nodes of sandboxes:\n%s", diff)
 	}
 	if diff := cmp.Diff([]any{map[string]any{"image": "python", "min": 2}}, c["pools"]); diff != "" {
 		t.Errorf("the configuration goes before the values of the chart's:\n%s", diff)

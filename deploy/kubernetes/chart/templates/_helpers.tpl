@@ -2,6 +2,11 @@
 {{- if contains "sandpit" .Release.Name }}{{ .Release.Name | trunc 52 | trimSuffix "-" }}{{ else }}{{ printf "%s-sandpit" .Release.Name | trunc 52 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
+{{- /* What is in a namespace where other releases have theirs, too. */}}
+{{- define "sandpit.elsewhere" -}}
+{{ printf "%s-%s" .Release.Namespace (include "sandpit.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
 {{- define "sandpit.selector" -}}
 app.kubernetes.io/name: sandpit
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -42,6 +47,9 @@ app.kubernetes.io/version: {{ .Values.image.tag | default .Chart.AppVersion | qu
 {{- with .Values.registry }}{{ $_ := set $cluster "registry" . }}{{ end }}
 {{- with .Values.sandboxes.storageClass }}{{ $_ := set $cluster "storage_class" . }}{{ end }}
 {{- with .Values.sandboxes.runtimeClass }}{{ $_ := set $cluster "runtime_class" . }}{{ end }}
+{{- with .Values.sandboxes.nodeSelector }}{{ $_ := set $cluster "node_selector" . }}{{ end }}
+{{- with .Values.sandboxes.tolerations }}{{ $_ := set $cluster "tolerations" . }}{{ end }}
+{{- with .Values.sandboxes.pullSecrets }}{{ $_ := set $cluster "pull_secrets" . }}{{ end }}
 {{- $images := dict "default" .Values.defaultImage }}
 {{- with .Values.registries }}{{ $_ := set $images "registries" . }}{{ end }}
 {{- $public := list "connect" "openapi" }}
