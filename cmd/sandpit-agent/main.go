@@ -55,8 +55,9 @@ func main() {
 }
 
 const (
-	exitKept    = 3 // of reach, where the server was not reached
-	exitBlocked = 4 // of places, where something else is than a directory
+	exitKept     = 3 // of reach, where the server was not reached
+	exitOwnStack = 8 // is added to it, and to 0, where the network is not the kernel's
+	exitBlocked  = 4 // of places, where something else is than a directory
 )
 
 // told does what a command line says.
@@ -81,15 +82,19 @@ func told(word, arg, more string) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sandpit-agent:", err)
 	}
+	code := 1
 	switch {
 	case err == nil:
-		os.Exit(0)
+		code = 0
 	case errors.Is(err, plain.ErrKept):
-		os.Exit(exitKept)
+		code = exitKept
 	case errors.Is(err, plain.ErrBlocked):
-		os.Exit(exitBlocked)
+		code = exitBlocked
 	}
-	os.Exit(1)
+	if word == "reach" && code != 1 && !plain.HasKernelStack() {
+		code += exitOwnStack
+	}
+	os.Exit(code)
 }
 
 // serve makes the inside ready, and serves as long as the process lives, which is as

@@ -20,6 +20,7 @@ type Options struct {
 	Group    string // name of the control groups below which its own are; nobody else's
 	Programs *programs.Finder
 	Services bool // it has kube-proxy and CoreDNS, so that services have addresses and names
+	GVisor   bool // its first node has pods of the runtime class [GVisorClass], too
 }
 
 // Cluster is one that runs. Its first node has all components.
@@ -83,6 +84,11 @@ func Start(ctx context.Context, o Options) (_ *Cluster, err error) {
 	c.group = o.Group
 	if err := errors.Join(certify(filepath.Join(o.Dir, "pki")), configure(o.Dir, filepath.Dir(kit.Path("kubernetes")), "10.244.0.0/24", lease)); err != nil {
 		return nil, err
+	}
+	if o.GVisor {
+		if err := giveGVisor(ctx, o.Dir, o.Programs); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.begin(ctx, Node, Address, o.Dir, names); err != nil {
 		return nil, err

@@ -81,6 +81,7 @@ type Driver struct {
 	minor     int                    // of the API server's version; 0: not known yet
 	proof     error                  // why it is not proven that the network keeps to policies
 	provenAt  time.Time              // when it was last
+	ownStack  bool                   // the pods that were to prove it had a network stack that is not the kernel's
 	// Whether it was asked if new sandboxes keep their roots, and whether they do.
 	askedRoots, keepsRoots bool
 	denies                 error // why there is no policy that keeps pods from the network; errUntried: it was not tried yet

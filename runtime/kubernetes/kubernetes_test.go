@@ -22,7 +22,15 @@ import (
 	"sandpit.dev/runtime/runtimetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(clustertest.Main(m)) }
+// soak has the long form of the tests run, with a node that has gVisor.
+var soak = os.Getenv("SANDPIT_SOAK") == "1"
+
+func TestMain(m *testing.M) {
+	if soak {
+		os.Exit(clustertest.MainWithGVisor(m))
+	}
+	os.Exit(clustertest.Main(m))
+}
 
 // images is what references begin with on the test's node.
 const images = "localhost/sandpit"
@@ -132,6 +140,9 @@ func TestDriver(t *testing.T) {
 			}
 		}, without...)
 	})
+	if soak {
+		t.Run("OnGVisor", func(t *testing.T) { onGVisor(t, c, image) })
+	}
 	t.Run("NoSecretIsInTheCluster", func(t *testing.T) { secrets(t, c, image) })
 }
 

@@ -49,6 +49,9 @@ func (i *Instance) Steer(ctx context.Context) (runtime.Traffic, error) {
 	if err := i.d.proven(ctx); err != nil {
 		return nil, i.orDown(ctx, err)
 	}
+	if err := i.d.foreignStack(); err != nil {
+		return nil, err
+	}
 	nc, err := (&handshake.Dialer{Dial: i.reachAt(address), Key: key, What: handshake.Traffic}).DialContext(ctx)
 	if err != nil {
 		return nil, i.orDown(ctx, err)
@@ -173,9 +176,23 @@ func (i *Instance) stepFailed(p *corev1.Pod, name string) error {
 		WithRemedy("see kubectl -n %s describe pod %s, and whether the runtime class of the pod has the kernel's network stack", i.d.space, objectName(i.id))
 }
 
+// foreignStack says that pods have no network that a step could bring to the server; nil: they have, as far as is known.
+func (d *Driver) foreignStack() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ownStack {
+		return nil
+	}
+	return fault.New(fault.Unsupported, "pods of the runtime class %q have a network stack of their own, as gVisor's, whose traffic cannot be brought to the server", d.o.RuntimeClass).
+		WithRemedy("use sandboxes without a network, or a runtime whose class has the kernel's")
+}
+
 // networks says why sandboxes can have no network in this namespace; nil: they can. What is asked is whether a pod would be admitted that has a
 // container as the step's; nothing is made.
 func (d *Driver) networks(ctx context.Context) error {
+	if err := d.foreignStack(); err != nil {
+		return err
+	}
 	may, err := d.api.May(ctx, d.space, stepRight())
 	if err != nil {
 		return err

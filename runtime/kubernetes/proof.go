@@ -26,6 +26,7 @@ const (
 	probeKept     = "kept"          // the pod that the policy is for
 	probeFree     = "free"          // the one that no policy of ours is for
 	exitKept      = 3               // of the agent's program, where the server was not reached
+	exitOwnStack  = 8               // is added where the pod's network is not the kernel's
 )
 
 // proveAgain is the driver's goroutine that has the cluster's network proven, until Close.
@@ -157,7 +158,7 @@ func (d *Driver) probes(ctx context.Context) (reached map[string]bool, err error
 			if p.UID != made[n].UID {
 				continue
 			}
-			over, yes, err := outcomeOf(p)
+			over, yes, err := d.outcomeOf(p)
 			if gone && !over {
 				err = fault.New(fault.Unavailable, "the pod %s was deleted", p.Name)
 			}
@@ -172,12 +173,15 @@ func (d *Driver) probes(ctx context.Context) (reached map[string]bool, err error
 	return reached, nil
 }
 
-// outcomeOf returns whether a probe's pod has ended, and whether it reached the API server.
-func outcomeOf(p *corev1.Pod) (over, reached bool, err error) {
+// outcomeOf returns whether a probe's pod has ended, and whether it reached the API server. It keeps whose network stack pods have.
+func (d *Driver) outcomeOf(p *corev1.Pod) (over, reached bool, err error) {
 	for _, s := range p.Status.ContainerStatuses {
 		switch t, w := s.State.Terminated, s.State.Waiting; {
-		case t != nil && (t.ExitCode == 0 || t.ExitCode == exitKept):
-			return true, t.ExitCode == 0, nil
+		case t != nil && (t.ExitCode&^exitOwnStack == 0 || t.ExitCode&^exitOwnStack == exitKept):
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.ownStack = t.ExitCode&exitOwnStack != 0
+			return true, t.ExitCode&^exitOwnStack == 0, nil
 		case t != nil:
 			return true, false, fault.New(fault.Unavailable, "the pod %s ended with code %d: %s", p.Name, t.ExitCode, said(t.Reason, t.Message))
 		case w != nil && (noImage(w.Reason) || noStart(w.Reason)):

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command cluster runs a Kubernetes cluster of one node beside the host's own things, with a registry of images at
-// 127.0.0.1:5000 of its network, until it is interrupted: for trying out what tests do.
+// 127.0.0.1:5000 of its network, until it is interrupted: for trying out what tests do. With the argument gvisor it has pods on gVisor, too.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,7 +50,7 @@ func keep(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	c, err := cluster.Start(ctx, cluster.Options{
-		Dir: dir, Group: "sandpit-test-" + strings.ToLower(rand.Text()),
+		Dir: dir, Group: "sandpit-test-" + strings.ToLower(rand.Text()), GVisor: slices.Contains(os.Args[1:], cluster.GVisorClass),
 		Programs: &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true},
 	})
 	if err != nil {

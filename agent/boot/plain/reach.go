@@ -31,6 +31,16 @@ const (
 // ErrKept is returned by [Reach] if it reached nothing.
 var ErrKept = errors.New("the API server is not reached")
 
+// HasKernelStack reports whether the network that processes here see is the kernel's, which a step can configure. gVisor has one of its own.
+func HasKernelStack() bool {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+	if err != nil {
+		return false
+	}
+	_ = unix.Close(fd)
+	return true
+}
+
 // Reach reports whether this pod can connect to its cluster's API server, at the address in its environment or at another, "" for none:
 // the error is nil if one of them was reached in the last try, and [ErrKept] if none was. It tries several times, since policies of a cluster's
 // network come to hold a moment after a pod began. With which "first" it returns once an address was reached, and with "last" once none was.
@@ -64,14 +74,33 @@ func connect(to netip.AddrPort) error {
 	if to.Addr().Is4() {
 		family, address = unix.AF_INET, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	patience := unix.NsecToTimeval(int64(tryPatience)) // also of a connection that is being made
-	err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &patience)
-	if err == nil {
-		err = unix.Connect(fd, address)
+	return errors.Join(connectWithin(fd, address, tryPatience), unix.Close(fd))
+}
+
+// connectWithin bounds how long a connection is waited for. gVisor does not heed SO_SNDTIMEO here.
+func connectWithin(fd int, address unix.Sockaddr, patience time.Duration) error {
+	if err := unix.Connect(fd, address); !errors.Is(err, unix.EINPROGRESS) {
+		return err
 	}
-	return errors.Join(err, unix.Close(fd))
+	limit := time.Now().Add(patience)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, max(0, int(time.Until(limit)/time.Millisecond)))
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case n == 0:
+			return os.ErrDeadlineExceeded
+		default:
+			code, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+			if err == nil && code != 0 {
+				err = unix.Errno(code)
+			}
+			return err
+		}
+	}
 }

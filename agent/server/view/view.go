@@ -126,15 +126,22 @@ func (v plainView) Fork(fn func()) {
 		fn()
 		return
 	}
-	_ = setfs(unix.SYS_SETFSUID, os.Geteuid())
+	_ = setfs(unix.SYS_SETFSUID, os.Getuid())
 	defer func() { _ = setfs(unix.SYS_SETFSUID, int(v.id.Credential.Uid)) }() // nothing is opened after a fork
 	fn()
 }
 
 // setfs sets the thread's file system user or group id. The call answers with the old one whether
-// or not it worked, so a second one reads it back.
+// or not it worked, so a second one reads it back. gVisor has no such calls, and goes by the effective ids, which are a thread's own, too:
+// the real and the saved one stay root's, so that no process of the user may send it signals or trace it.
 func setfs(call uintptr, id int) error {
-	_, _, _ = unix.RawSyscall(call, uintptr(id), 0, 0)
+	if _, _, errno := unix.RawSyscall(call, uintptr(id), 0, 0); errno == unix.ENOSYS {
+		effective := map[uintptr]uintptr{unix.SYS_SETFSUID: unix.SYS_SETRESUID, unix.SYS_SETFSGID: unix.SYS_SETRESGID}[call]
+		if _, _, errno := unix.RawSyscall(effective, ^uintptr(0), uintptr(id), ^uintptr(0)); errno != 0 {
+			return fmt.Errorf("the kernel does not let the agent act with the id %d: %w", id, errno)
+		}
+		return nil
+	}
 	if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); int(now) != id {
 		return fmt.Errorf("the kernel does not let the agent have the rights of id %d in the file system: it stayed %d", id, int(now))
 	}

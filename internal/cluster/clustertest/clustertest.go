@@ -32,16 +32,19 @@ const (
 )
 
 // Main runs the tests of a package in a cluster's network. It is what a TestMain calls, and returns what that exits with.
-func Main(m *testing.M) int { return with(m, false) }
+func Main(m *testing.M) int { return with(m, cluster.Options{}) }
 
 // MainWithServices is Main, of a cluster whose services have addresses and names. There is Helm, too.
-func MainWithServices(m *testing.M) int { return with(m, true) }
+func MainWithServices(m *testing.M) int { return with(m, cluster.Options{Services: true}) }
 
-func with(m *testing.M, services bool) int {
+// MainWithGVisor is Main, of a cluster that has pods on gVisor, too.
+func MainWithGVisor(m *testing.M) int { return with(m, cluster.Options{GVisor: true}) }
+
+func with(m *testing.M, o cluster.Options) int {
 	if os.Getenv(variableDir) != "" || os.Getenv(variableWhy) != "" {
 		return m.Run()
 	}
-	code, err := run(services)
+	code, err := run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "the cluster:", err)
 		return 1
@@ -50,7 +53,7 @@ func with(m *testing.M, services bool) int {
 }
 
 // run starts a cluster, and this program again in its network.
-func run(services bool) (code int, err error) {
+func run(o cluster.Options) (code int, err error) {
 	if why := missing(); why != "" {
 		return again(exec.Command(os.Args[0], os.Args[1:]...), variableWhy+"="+why)
 	}
@@ -60,16 +63,14 @@ func run(services bool) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	finder := &programs.Finder{Cache: programs.UserCache(), Scratch: filepath.Join(dir, "fetched"), Fetch: true}
-	if services { // the tests' own network leads to no modules
+	if o.Services { // the tests' own network leads to no modules
 		if _, err := cluster.FindHelm(context.Background(), finder); err != nil {
 			return 0, err
 		}
 	}
 	group := "sandpit-test-" + strings.ToLower(rand.Text())
-	c, err := cluster.Start(context.Background(), cluster.Options{
-		Dir: dir, Services: services, Group: group,
-		Programs: finder,
-	})
+	o.Dir, o.Group, o.Programs = dir, group, finder
+	c, err := cluster.Start(context.Background(), o)
 	if err != nil {
 		return 0, err
 	}
