@@ -31,6 +31,22 @@ type Store interface {
 	Place() string
 }
 
+// Lister is implemented by stores that can tell what they have.
+type Lister interface {
+	// List calls each with the name of each blob, and of what a Put that failed has left, in no order; one may be told twice. It ends at the first
+	// error. Blobs that come or go meanwhile may be told or not; each may Remove.
+	List(ctx context.Context, each func(name string) error) error
+}
+
+// Purpose says for errors what a store is for.
+type Purpose struct {
+	Kept    string // "archives"
+	Section string // of the configuration: "archive"
+}
+
+// Archives is the purpose of stores that have no other.
+func Archives() Purpose { return Purpose{"archives", "archive"} }
+
 var validName = regexp.MustCompile(`^[a-z0-9]{1,64}$`)
 
 // CheckName checks the name of a blob: 1 to 64 lower-case letters and digits.
@@ -43,5 +59,5 @@ func CheckName(name string) error {
 
 // Missing returns the error for a blob that is not there.
 func Missing(s Store, name string) *fault.Error {
-	return fault.New(fault.NotFound, "there is no archive %.80q in the %s", name, s.Place())
+	return fault.New(fault.NotFound, "there is no %.80q in the %s", name, s.Place())
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +25,7 @@ import (
 	"sandpit.dev/access/session"
 	"sandpit.dev/api/mcp"
 	"sandpit.dev/api/mcp/toolset"
+	"sandpit.dev/blob/configured"
 	"sandpit.dev/engine/defaults"
 	"sandpit.dev/engine/prewarm"
 	"sandpit.dev/fault"
@@ -53,20 +53,20 @@ type Config struct {
 	Issuers    []issuer.Config `yaml:"issuers"`                   // whose tokens are taken beside the server's own
 	RunDir     string          `yaml:"run_dir"`                   // where local clients look for the server; "": the user's own place
 
-	Images   ImagesConfig   `yaml:"images"`
-	Log      LogConfig      `yaml:"log"`
-	Preview  PreviewConfig  `yaml:"preview"`
-	MCP      MCPConfig      `yaml:"mcp"`
-	Runs     RunsConfig     `yaml:"runs"`
-	Events   EventsConfig   `yaml:"events"`
-	Webhooks WebhooksConfig `yaml:"webhooks"`
-	Audit    AuditConfig    `yaml:"audit"`
-	Usage    UsageConfig    `yaml:"usage"`
-	Answers  AnswersConfig  `yaml:"answers"`
-	Archive  ArchiveConfig  `yaml:"archive"`
-	Network  NetworkConfig  `yaml:"network"`
-	Secrets  SecretsConfig  `yaml:"secrets"`
-	Tracing  TracingConfig  `yaml:"tracing"`
+	Images   ImagesConfig     `yaml:"images"`
+	Log      LogConfig        `yaml:"log"`
+	Preview  PreviewConfig    `yaml:"preview"`
+	MCP      MCPConfig        `yaml:"mcp"`
+	Runs     RunsConfig       `yaml:"runs"`
+	Events   EventsConfig     `yaml:"events"`
+	Webhooks WebhooksConfig   `yaml:"webhooks"`
+	Audit    AuditConfig      `yaml:"audit"`
+	Usage    UsageConfig      `yaml:"usage"`
+	Answers  AnswersConfig    `yaml:"answers"`
+	Archive  configured.Place `yaml:"archive"` // where the disks of archived sandboxes are; nothing: in the data directory
+	Network  NetworkConfig    `yaml:"network"`
+	Secrets  SecretsConfig    `yaml:"secrets"`
+	Tracing  TracingConfig    `yaml:"tracing"`
 
 	Defaults Defaults     `yaml:"defaults"`
 	Ceilings LimitsConfig `yaml:"limits"`
@@ -289,26 +289,15 @@ func (c *Config) ReadEnv(getenv func(string) string) error {
 		"SANDPIT_LOG_FORMAT": &c.Log.Format, "SANDPIT_LOG_FILE": &c.Log.File, "SANDPIT_MCP_PROFILE": &c.MCP.Profile,
 		"SANDPIT_MAX_MEMORY_MB": &c.Ceilings.Max.MemoryMB, "SANDPIT_MAX_DISK_MB": &c.Ceilings.Max.DiskMB, "SANDPIT_MAX_PIDS": &c.Ceilings.Max.Pids,
 	}
-	for _, k := range c.Runtimes.list() {
-		maps.Copy(variables, k.Variables())
-	}
-	for name, p := range c.Archive.S3.Environment.variables() {
+	for name, p := range c.Archive.S3.Environment.Variables() {
 		variables[name] = p
 	}
-	for name, p := range variables {
-		v := getenv(name)
-		if v == "" {
-			continue
-		}
-		switch p := p.(type) {
-		case *string:
-			*p = v
-		case *int:
-			n, err := strconv.Atoi(v)
-			if err != nil {
-				return fault.InvalidField(name, "%q is not a valid number", sandbox.Clip(v, 20))
-			}
-			*p = n
+	if err := readVariables(variables, getenv); err != nil {
+		return err
+	}
+	for _, k := range c.Runtimes.list() { // several may know one
+		if err := readVariables(k.Variables(), getenv); err != nil {
+			return err
 		}
 	}
 	if v := getenv("SANDPIT_MAX_CPU_CORES"); v != "" {
@@ -413,7 +402,7 @@ func (c *Config) Check() error {
 	if err := c.Answers.check(); err != nil {
 		return err
 	}
-	if err := c.Archive.check(); err != nil {
+	if err := c.Archive.Check("archive"); err != nil {
 		return err
 	}
 	switch c.Log.Format {

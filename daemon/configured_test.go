@@ -84,7 +84,7 @@ tls: {cert: c.pem, key: k.pem}
 // TestWhatSoundsSecretIsMarked holds each key whose name says secrets: it is marked, or named here with why it is none.
 func TestWhatSoundsSecretIsMarked(t *testing.T) {
 	none := map[string]bool{
-		"tls.key": true, "secrets.key_file": true, "archive.s3.credentials_file": true, "images.registries.password_file": true, // names of files
+		"tls.key": true, "secrets.key_file": true, "archive.s3.credentials_file": true, "kubernetes.snapshots.s3.credentials_file": true, "clusters.snapshots.s3.credentials_file": true, "images.registries.password_file": true, // names of files
 		"images.registries.password_env": true,                                // the name of a variable
 		"limits.requests.token":          true,                                // a rate
 		"kubernetes.pull_secrets":        true, "clusters.pull_secrets": true, // names of objects of the cluster

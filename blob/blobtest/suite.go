@@ -8,8 +8,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,6 +89,39 @@ func Run(t *testing.T, open func(*testing.T) blob.Store) {
 		missing(t, s, "one")
 		if err := s.Remove(t.Context(), "one"); err != nil {
 			t.Error(err)
+		}
+	})
+	t.Run("WhatItHasIsListed", func(t *testing.T) {
+		s := open(t)
+		l := s.(blob.Lister)
+		var want []string
+		list := func() (all []string) {
+			t.Helper()
+			if err := l.List(t.Context(), func(name string) error { all = append(all, name); return nil }); err != nil {
+				t.Error(err)
+			}
+			slices.Sort(all)
+			return slices.Compact(all)
+		}
+		if got := list(); len(got) != 0 {
+			t.Errorf("an empty store lists %q", got)
+		}
+		for n := range 25 {
+			want = append(want, fmt.Sprintf("blob%02d", n))
+			put(t, s, want[n], []byte{byte(n)})
+		}
+		if got := list(); !slices.Equal(got, want) {
+			t.Errorf("it lists %q", got)
+		}
+		broken := errors.New("no more")
+		if err := l.List(t.Context(), func(string) error { return broken }); !errors.Is(err, broken) {
+			t.Errorf("ended by an error: %v", err)
+		}
+		if err := l.List(t.Context(), func(name string) error { return s.Remove(t.Context(), name) }); err != nil {
+			t.Error(err)
+		}
+		if got := list(); len(got) != 0 {
+			t.Errorf("after all were removed as they were listed it has %q", got)
 		}
 	})
 	t.Run("NoNameLeadsOut", func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -24,15 +25,27 @@ const (
 )
 
 // Store is a [blob.Store] of a directory.
-type Store struct{ path, place string }
+type Store struct {
+	path, place string
+	purpose     blob.Purpose
+}
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store  = (*Store)(nil)
+	_ blob.Lister = (*Store)(nil)
+)
 
 // New returns the store of a directory, which is made when it is first used.
 func New(path string) *Store { return Named(path, "directory "+path) }
 
 // Named is New with a name for people of its own, as for a directory that may be moved.
-func Named(path, place string) *Store { return &Store{path, place} }
+func Named(path, place string) *Store { return &Store{path, place, blob.Archives()} }
+
+// For has errors tell another purpose than archives, and returns the store.
+func (s *Store) For(p blob.Purpose) *Store {
+	s.purpose = p
+	return s
+}
 
 // Place implements [blob.Store].
 func (s *Store) Place() string { return s.place }
@@ -151,13 +164,52 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return nil
 }
 
+// listed is how many names are read at a time.
+const listed = 1000
+
+// List implements [blob.Lister].
+func (s *Store) List(ctx context.Context, each func(name string) error) error {
+	d, err := os.Open(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return s.failed(err, "opened")
+	}
+	defer func() { _ = d.Close() }()
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		names, err := d.Readdirnames(listed)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return s.failed(err, "read")
+		}
+		for _, file := range names {
+			name, is := strings.CutSuffix(file, suffix)
+			if !is {
+				name, is = strings.CutSuffix(file, partial)
+			}
+			if !is || blob.CheckName(name) != nil {
+				continue
+			}
+			if err := each(name); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 func (s *Store) failed(err error, what string) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return fault.NoSpace(fault.HostDisk, err, "the disk of the %s, where archives are kept, is full", s.Place()).
-			WithRemedy("make room there, or have the operator name another place (archive in the configuration)")
+		return fault.NoSpace(fault.HostDisk, err, "the disk of the %s, where %s are kept, is full", s.Place(), s.purpose.Kept).
+			WithRemedy("make room there, or have the operator name another place (%s in the configuration)", s.purpose.Section)
 	}
-	return fault.Wrap(fault.Unavailable, err, "the %s, where archives are kept, cannot be %s", s.Place(), what).
-		WithRemedy("see whether it is there and the server may write to it (archive.dir in the configuration)")
+	return fault.Wrap(fault.Unavailable, err, "the %s, where %s are kept, cannot be %s", s.Place(), s.purpose.Kept, what).
+		WithRemedy("see whether it is there and the server may write to it (%s.dir in the configuration)", s.purpose.Section)
 }
 
 type file struct {

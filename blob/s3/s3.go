@@ -7,6 +7,7 @@ package s3
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -42,6 +43,8 @@ type Options struct {
 	PathStyle bool   // the bucket is in the path and not in the host name
 
 	AccessKey, SecretKey, SessionToken string
+
+	Purpose blob.Purpose // for errors; none: archives
 }
 
 var (
@@ -79,9 +82,13 @@ type Store struct {
 	bucket    string
 	prefix    string
 	place     string
+	purpose   blob.Purpose
 }
 
-var _ blob.Store = (*Store)(nil)
+var (
+	_ blob.Store  = (*Store)(nil)
+	_ blob.Lister = (*Store)(nil)
+)
 
 // New returns the store of a bucket. It sends no request.
 func New(o Options) (*Store, error) {
@@ -129,7 +136,7 @@ func New(o Options) (*Store, error) {
 	if o.Prefix != "" {
 		place += ", below " + o.Prefix
 	}
-	return &Store{client, transport, o.Bucket, o.Prefix, place}, nil
+	return &Store{client, transport, o.Bucket, o.Prefix, place, cmp.Or(o.Purpose, blob.Archives())}, nil
 }
 
 // Close ends the connections that wait for more to do.
@@ -192,25 +199,44 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 	return s.failed(ctx, name, err, "write to")
 }
 
+// List implements [blob.Lister].
+func (s *Store) List(ctx context.Context, each func(name string) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for o := range s.client.ListObjectsIter(ctx, s.bucket, minio.ListObjectsOptions{Prefix: s.prefix}) {
+		if o.Err != nil {
+			return s.failed(ctx, "", o.Err, "list")
+		}
+		name, is := strings.CutSuffix(strings.TrimPrefix(o.Key, s.prefix), suffix)
+		if !is || blob.CheckName(name) != nil {
+			continue
+		}
+		if err := each(name); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
 // failed says for callers what went wrong.
 func (s *Store) failed(ctx context.Context, name string, err error, what string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	const remedy = "have the operator look at the section archive.s3 of the configuration, and at the bucket"
+	remedy := "have the operator look at the section " + s.purpose.Section + ".s3 of the configuration, and at the bucket"
 	switch code := minio.ToErrorResponse(err).Code; code {
 	case minio.NoSuchKey:
 		if what == "read" {
 			return blob.Missing(s, name)
 		}
 	case minio.NoSuchBucket:
-		return fault.Wrap(fault.Unavailable, err, "there is no %s, where archives are kept", s.place).WithRemedy(remedy)
+		return fault.Wrap(fault.Unavailable, err, "there is no %s, where %s are kept", s.place, s.purpose.Kept).WithRemedy("%s", remedy)
 	case minio.AccessDenied, minio.InvalidAccessKeyID, minio.SignatureDoesNotMatch, "ExpiredToken", "InvalidToken":
-		return fault.Wrap(fault.Unavailable, err, "the %s, where archives are kept, does not let this server %s it (%s)", s.place, what, code).WithRemedy(remedy)
+		return fault.Wrap(fault.Unavailable, err, "the %s, where %s are kept, does not let this server %s it (%s)", s.place, s.purpose.Kept, what, code).WithRemedy("%s", remedy)
 	case "QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "InsufficientStorage":
-		return fault.NoSpace(fault.HostDisk, err, "the %s, where archives are kept, is full", s.place).WithRemedy("make room there")
+		return fault.NoSpace(fault.HostDisk, err, "the %s, where %s are kept, is full", s.place, s.purpose.Kept).WithRemedy("make room there")
 	}
-	return fault.Wrap(fault.Unavailable, err, "the %s, where archives are kept, does not answer as it should", s.place).
+	return fault.Wrap(fault.Unavailable, err, "the %s, where %s are kept, does not answer as it should", s.place, s.purpose.Kept).
 		WithRemedy("ask again in a while; %s", remedy)
 }
 

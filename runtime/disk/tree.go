@@ -133,7 +133,7 @@ func clean(name string) string {
 
 // broken returns the error of an archive that ends early or is malformed.
 func broken(err error) error {
-	if fault.Of(err) != fault.Internal {
+	if _, told := errors.AsType[*fault.Error](err); told {
 		return err // who sends it knows why
 	}
 	return fault.Wrap(fault.Unavailable, &tornError{err}, "the archive of the disk cannot be read (%s)", fmt.Sprint(err)).

@@ -19,9 +19,9 @@
 // A volume is a claim, too. Before the pod's own container one with the same image makes places for volumes, so that no link is followed as
 // they are mounted, and the agent finds the disk's directories once more where nothing is mounted in them.
 //
-// A snapshot is a file of the server's: the agent's archive of these directories but for the logs, read while it has all processes
-// stand still, or by a pod with nothing but the agent. What a disk is to hold from its next start on is another name of such a file, in
-// the sandbox's directory, until an agent has filled the disk from it, before any command runs.
+// A snapshot is the agent's archive of these directories but for the logs, read while it has all processes stand still, or by a pod with
+// nothing but the agent, and kept in chunks that several share: a file of the server's is their index. What a disk is to hold from its next start on is
+// another name of such a file, in the sandbox's directory, until an agent has filled the disk from it, before any command runs.
 //
 // Pods have a network of the cluster's, and a policy that lets nothing out of it, and nothing in but to the agent's port. That the
 // cluster's network keeps to it two pods of the driver's prove. Where a sandbox

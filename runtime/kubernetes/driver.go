@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"sandpit.dev/blob"
+	"sandpit.dev/blob/chunks"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/kubernetes/kubeapi"
@@ -29,14 +31,15 @@ type Options struct {
 	API       kubeapi.Environment
 	Space     string // the cluster's namespace; "": that of the kubeconfig, or of the pod that this process runs in
 
-	Images       string  // what the references of images begin with: a registry and a path in it; "": localhost/sandpit, where nodes have them already
-	StorageClass string  // of claims; "": the cluster's default
-	VolumeClass  string  // of volumes' claims; "": StorageClass
-	VolumeAccess string  // of volumes: ReadWriteMany or ReadWriteOnce; "": ReadWriteOnce
-	RuntimeClass string  // of pods; "": the cluster's default
-	Overcommit   float64 // what limits are divided by for what pods request; below 1 it is 1
-	Direct       bool    // agents are reached on their pods' addresses, and not by forwarding a port
-	Users        bool    // pods have user namespaces
+	Images       string     // what the references of images begin with: a registry and a path in it; "": localhost/sandpit, where nodes have them already
+	StorageClass string     // of claims; "": the cluster's default
+	VolumeClass  string     // of volumes' claims; "": StorageClass
+	Snapshots    blob.Store // where what snapshots hold is, which nobody else writes to; nil: the directory
+	VolumeAccess string     // of volumes: ReadWriteMany or ReadWriteOnce; "": ReadWriteOnce
+	RuntimeClass string     // of pods; "": the cluster's default
+	Overcommit   float64    // what limits are divided by for what pods request; below 1 it is 1
+	Direct       bool       // agents are reached on their pods' addresses, and not by forwarding a port
+	Users        bool       // pods have user namespaces
 	Placement    Placement
 	ImageRoot    bool // sandboxes do not keep their roots where they could: outside of some directories each start is the image again
 
@@ -63,6 +66,9 @@ type Driver struct {
 
 	claimPatience time.Duration // how long a claim gets to be bound
 	tried         chan struct{} // closed when it was tried once whether the network keeps to policies
+
+	chunks *chunks.Store
+	swept  chan struct{} // closed when what earlier servers left of snapshots was removed, or could not be
 
 	volumes sync.RWMutex // held to write while one is removed, to read while a pod is made with some
 
@@ -105,7 +111,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 		o: o, api: api, namespace: o.Namespace, space: cmp.Or(o.Space, api.Namespace(), "default"),
 		agent: AgentReference(o.Images, hex.EncodeToString(sum[:])), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		known: make(map[sandbox.ID]*Instance), keeping: make(map[sandbox.ID]bool), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
-		tried: make(chan struct{}), proof: errUntried, interest: make(chan struct{}, 1),
+		tried: make(chan struct{}), swept: make(chan struct{}), proof: errUntried, interest: make(chan struct{}, 1),
 	}
 	d.running, d.stop = context.WithCancel(context.Background())
 	defer func() {
@@ -124,7 +130,8 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the directory of the kubernetes runtime cannot be opened")
 	}
-	if err := d.sweepFiles(); err != nil {
+	left, err := d.openChunks()
+	if err != nil {
 		return nil, err
 	}
 	version, away := d.begin(ctx)
@@ -136,6 +143,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	}
 	d.workers.Go(func() { d.follow(version) })
 	d.workers.Go(d.followNodes)
+	d.workers.Go(func() { d.sweep(left) })
 	if o.ProveEvery > 0 {
 		d.workers.Go(d.proveAgain)
 	}
@@ -213,6 +221,12 @@ func (d *Driver) Close() error {
 	}
 	d.api.Close()
 	var err error
+	if d.chunks != nil {
+		err = d.chunks.Close()
+	}
+	if s, ok := d.o.Snapshots.(interface{ Close() }); ok {
+		s.Close()
+	}
 	for _, root := range []*os.Root{d.instances, d.files} {
 		if root != nil {
 			err = errors.Join(err, root.Close())

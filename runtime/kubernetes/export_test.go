@@ -23,6 +23,9 @@ func (d *Driver) SetNodePatience(t time.Duration) {
 	d.nodes.patience = t
 }
 
+// Swept is closed when what earlier servers left of snapshots is removed.
+func (d *Driver) Swept() <-chan struct{} { return d.swept }
+
 // SetMinor has the driver take the cluster for one of another version.
 func (d *Driver) SetMinor(minor int) {
 	d.mu.Lock()

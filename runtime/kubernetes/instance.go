@@ -179,7 +179,7 @@ func (d *Driver) Open(ctx context.Context, h runtime.Handle) (runtime.Instance, 
 		err = fault.New(fault.NotFound, "the claim is another's, or is being deleted")
 	}
 	if fault.Is(err, fault.NotFound) {
-		if err := d.instances.RemoveAll(string(h.ID)); err != nil {
+		if err := errors.Join(d.discard(pendingFile(h.ID)), d.instances.RemoveAll(string(h.ID))); err != nil {
 			return nil, fault.Wrap(fault.Internal, err, "what is left of sandbox %s cannot be removed", h.ID)
 		}
 		return nil, fault.New(fault.NotFound, "sandbox %s has no claim in the namespace %s", h.ID, d.space)

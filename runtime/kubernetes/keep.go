@@ -13,63 +13,72 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/klauspost/compress/zstd"
-
+	"sandpit.dev/blob/chunks"
 	"sandpit.dev/fault"
 	"sandpit.dev/sandbox"
 )
 
-// A snapshot is a file in the server's directory: an agent's archive of a disk, compressed. It has its name when it is whole and on the disk.
+// A snapshot is an agent's archive of a disk, as chunks, and a file in the server's directory, which is their index. It has its name when it
+// is whole, and all that it names is kept. Files that say that chunks may be kept which no index has are there from before that is so until after.
 
 const (
 	snapshotsDir = "snapshots"
-	suffixNew    = ".new" // of files that are not whole
+	suffixNew    = ".new"  // of an index that is being made
+	suffixGone   = ".gone" // of one that is being removed, or that is read
 )
 
-// diskFile is, in a sandbox's directory, what its disk is to hold from its next start on. It is another name of a snapshot's file.
+// diskFile is, in a sandbox's directory, the index of what its disk is to hold from its next start on. It may be another name of a snapshot's.
 const diskFile = "disk"
 
 func snapshotFile(id sandbox.ID) string { return snapshotsDir + "/" + string(id) }
 
-func (i *Instance) pendingFile() string { return instancesDir + "/" + string(i.id) + "/" + diskFile }
+func pendingFile(id sandbox.ID) string { return instancesDir + "/" + string(id) + "/" + diskFile }
 
-// spooled is a file that is removed unless it gets another name.
+func (i *Instance) pendingFile() string { return pendingFile(i.id) }
+
+// newName is of a file that no other has.
+func newName(suffix string) string { return snapshotsDir + "/" + strings.ToLower(rand.Text()) + suffix }
+
+// spooled is an index that is removed unless it gets another name.
 type spooled struct {
-	*os.File
-	name string
-	in   *os.Root
+	d         *Driver
+	name      string
+	index     chunks.Index
+	published bool
 }
 
 func (s *spooled) remove() {
-	_ = s.Close()
-	_ = s.in.Remove(s.name) // it has another name, or the next server removes it
+	if !s.published {
+		s.d.drop(s.index, s.name)
+	}
 }
 
-// spool makes a file of what write writes, and has it on the disk.
-func (d *Driver) spool(write func(io.Writer) error) (_ *spooled, err error) {
-	name := snapshotsDir + "/" + strings.ToLower(rand.Text()) + suffixNew
-	f, err := d.files.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// spool keeps what write writes, and makes a file of its index.
+func (d *Driver) spool(ctx context.Context, write func(io.Writer) error) (*spooled, error) {
+	s := &spooled{d: d, name: newName(suffixNew)}
+	f, err := d.files.OpenFile(s.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, storeError(err)
 	}
-	s := &spooled{f, name, d.files}
-	defer func() {
-		if err != nil {
-			s.remove()
-		}
-	}()
-	z, err := zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1))
-	if err != nil {
+	defer func() { _ = f.Close() }()
+	if err = d.syncDir(snapshotsDir); err == nil {
+		s.index, err = d.chunks.Write(ctx, write)
+	}
+	if errors.Is(err, chunks.ErrLeft) {
+		d.log.Warn("parts of a snapshot that was not made are left; the next start removes them", "store", d.chunks.Place(), "error", err)
 		return nil, storeError(err)
 	}
-	err = write(z)
-	if closed := z.Close(); err == nil {
-		err = closed
+	if err == nil {
+		_, err = f.Write(s.index.Append(nil))
 	}
 	if err == nil {
 		err = f.Sync()
 	}
-	return s, storeError(err)
+	if err != nil {
+		s.remove()
+		return nil, storeError(err)
+	}
+	return s, nil
 }
 
 // storeError says what is wrong with the server's own files, where it is not said yet.
@@ -86,19 +95,17 @@ func storeError(err error) error {
 	return err
 }
 
-// publish gives a spooled file the name of a snapshot that it is the first to have.
-func (d *Driver) publish(f *spooled, id sandbox.ID) (size int64, err error) {
-	st, err := f.Stat()
+// publish gives a spooled index the name of a snapshot that it is the first to have.
+func (d *Driver) publish(s *spooled, id sandbox.ID) (size int64, err error) {
+	err = d.files.Rename(s.name, snapshotFile(id))
 	if err == nil {
-		err = d.files.Rename(f.name, snapshotFile(id))
-	}
-	if err == nil {
+		s.published = true
 		err = d.syncDir(snapshotsDir)
 	}
 	if err != nil {
 		return 0, fault.Wrap(fault.Internal, err, "the snapshot %s cannot be kept", id)
 	}
-	return st.Size(), nil
+	return s.index.StoredBytes(), nil
 }
 
 func (d *Driver) syncDir(name string) error {
@@ -136,78 +143,81 @@ func noSnapshot(id sandbox.ID) error {
 	return fault.New(fault.NotFound, "there is no snapshot %s", sandbox.Clip(string(id), 40))
 }
 
-// archive reads the archive of a compressed file.
-type archive struct {
-	*zstd.Decoder
-	f *os.File
-}
-
-func (a *archive) Close() error {
-	a.Decoder.Close()
-	return a.f.Close()
-}
-
-// openArchive opens a file of this kind.
-func (d *Driver) openArchive(name string) (*archive, error) {
-	f, err := d.files.Open(name)
-	if err != nil {
-		return nil, err
+// discard removes an index, and the chunks that no other has.
+func (d *Driver) discard(name string) error {
+	gone := newName(suffixGone)
+	x, unreadable := d.index(name)
+	if errors.Is(unreadable, fs.ErrNotExist) {
+		return nil
 	}
-	z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return &archive{z, f}, nil
-}
-
-// openSnapshot opens the archive of a snapshot.
-func (d *Driver) openSnapshot(id sandbox.ID) (*archive, error) {
-	if !sandbox.ValidID(string(id)) {
-		return nil, noSnapshot(id)
-	}
-	a, err := d.openArchive(snapshotFile(id))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noSnapshot(id)
+	err := d.files.Rename(name, gone)
+	if err == nil {
+		err = errors.Join(d.syncDir(snapshotsDir), d.syncDir(name[:strings.LastIndexByte(name, '/')]))
 	}
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, err, "the snapshot %s cannot be read", id)
+		return err
 	}
-	return a, nil
-}
-
-// sweepFiles removes what an earlier server left half made.
-func (d *Driver) sweepFiles() error {
-	entries, err := fs.ReadDir(d.files.FS(), snapshotsDir)
-	for _, e := range entries {
-		if err == nil && strings.HasSuffix(e.Name(), suffixNew) {
-			err = d.files.Remove(snapshotsDir + "/" + e.Name())
-		}
+	if unreadable != nil {
+		d.log.Warn("what a snapshot that is removed held is not known; the next start looks for it", "error", unreadable)
+		return nil
 	}
-	if err != nil {
-		return fault.Wrap(fault.Internal, err, "what is left of a snapshot cannot be removed")
-	}
+	d.drop(x, gone)
 	return nil
 }
 
-// promise has the disk be filled from a file at the next start, and before anything else looks at it. It is on the disk then.
+// drop removes chunks that have been counted, where nothing else has them, and then the file that says that they may be there.
+func (d *Driver) drop(x chunks.Index, file string) {
+	ctx, cancel := d.finishing(context.Background(), undoPatience)
+	defer cancel()
+	err := d.chunks.Drop(ctx, x)
+	if err == nil {
+		err = d.files.Remove(file)
+	}
+	if err != nil {
+		d.log.Warn("what no snapshot holds any more cannot be removed; the next start tries again", "store", d.chunks.Place(), "error", err)
+	}
+}
+
+// promise has the disk be filled from what an index says at the next start, and before anything else looks at it. It is on the disk then.
 func (i *Instance) promise(file string) error {
-	err := i.mkdir()
+	d := i.d
+	x, err := d.index(file)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := d.finishing(context.Background(), undoPatience)
+	defer cancel()
+	if err := d.chunks.Share(ctx, x); err != nil {
+		return err
+	}
+	before, err := d.index(i.pendingFile())
+	gone := newName(suffixGone)
+	if err == nil {
+		err = d.files.Link(i.pendingFile(), gone)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		gone, err = "", nil
+	}
+	if err == nil {
+		err = i.mkdir()
+	}
 	fresh := i.pendingFile() + suffixNew
 	if err == nil {
-		err = i.d.files.RemoveAll(fresh)
+		err = d.files.RemoveAll(fresh)
 	}
 	if err == nil {
-		err = i.d.files.Link(file, fresh)
+		err = d.files.Link(file, fresh)
 	}
 	if err == nil {
-		err = i.d.files.Rename(fresh, i.pendingFile())
+		err = d.files.Rename(fresh, i.pendingFile())
 	}
-	if err == nil {
-		err = i.d.files.RemoveAll(fresh) // where both were names of one file, the rename did nothing
+	if err != nil {
+		_ = d.chunks.Drop(ctx, x) // whose name it is has them
+		return fault.Wrap(fault.Internal, err, "what the disk of sandbox %s is to hold cannot be kept", i.id)
 	}
-	if err == nil {
-		err = errors.Join(i.d.syncDir(instancesDir+"/"+string(i.id)), i.d.syncDir(instancesDir))
+	// Where both were names of one file, the rename did nothing.
+	err = errors.Join(d.files.RemoveAll(fresh), d.syncDir(instancesDir+"/"+string(i.id)), d.syncDir(instancesDir))
+	if gone != "" {
+		d.drop(before, gone)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "what the disk of sandbox %s is to hold cannot be kept", i.id)
@@ -226,11 +236,7 @@ func (i *Instance) promiseSnapshot(id sandbox.ID) error {
 
 // kept forgets what the disk was to hold: it holds it.
 func (i *Instance) kept() error {
-	err := i.d.files.Remove(i.pendingFile())
-	if err == nil {
-		err = i.d.syncDir(instancesDir + "/" + string(i.id))
-	}
-	if err != nil {
+	if err := i.d.discard(i.pendingFile()); err != nil {
 		return fault.Wrap(fault.Internal, err, "that the disk of sandbox %s was filled cannot be kept", i.id)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"sandpit.dev/blob/configured"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/kubernetes/kubeapi"
@@ -41,6 +42,8 @@ type Kind struct {
 	// VolumeAccess says who mounts a volume: ReadWriteMany, pods of any node, where its class can that, or ReadWriteOnce, those of one node at a time. "": the
 	// latter.
 	VolumeAccess string `yaml:"volume_access"`
+	// Snapshots is where what snapshots hold is kept, in parts that several share; nothing: in the data directory.
+	Snapshots configured.Place `yaml:"snapshots"`
 	// RuntimeClass is that of pods, as gvisor or kata; "": the cluster's default.
 	RuntimeClass string `yaml:"runtime_class"`
 	// Overcommit is what limits of processors and memory are divided by for what pods request of their nodes; 0: 1, a pod's limits are kept free for it.
@@ -83,6 +86,7 @@ func (k *Kind) Name() string { return cmp.Or(k.name, Name) }
 // Further makes k a runtime with a name of its own, in the environment of another.
 func (k *Kind) Further(name string, of *Kind) *Kind {
 	k.name, k.variable, k.home = name, of.variable, of.home
+	k.Snapshots.S3.Environment = of.Snapshots.S3.Environment
 	return k
 }
 
@@ -105,12 +109,16 @@ func (k *Kind) Variables() map[string]any {
 	if k.name != "" {
 		return nil
 	}
-	return map[string]any{
+	all := map[string]any{
 		"SANDPIT_KUBERNETES_KUBECONFIG": &k.Kubeconfig, "SANDPIT_KUBERNETES_CONTEXT": &k.Context, "SANDPIT_KUBERNETES_NAMESPACE": &k.Namespace,
 		"SANDPIT_KUBERNETES_REGISTRY": &k.Registry, "SANDPIT_KUBERNETES_STORAGE_CLASS": &k.StorageClass, "SANDPIT_KUBERNETES_RUNTIME_CLASS": &k.RuntimeClass,
 		"SANDPIT_KUBERNETES_VOLUME_CLASS": &k.VolumeClass, "SANDPIT_KUBERNETES_VOLUME_ACCESS": &k.VolumeAccess,
 		"SANDPIT_KUBERNETES_REACH": &k.Reach, "KUBECONFIG": &k.variable, "HOME": &k.home,
 	}
+	for name, key := range k.Snapshots.S3.Environment.Variables() {
+		all[name] = key
+	}
+	return all
 }
 
 // Check checks the section.
@@ -152,7 +160,15 @@ func (k *Kind) Check() error {
 	if err := k.checkPlacement(); err != nil {
 		return err
 	}
-	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || k.VolumeClass != "" || k.VolumeAccess != "" || k.RuntimeClass != "" || k.Reach != "" || k.Root != "" || k.Overcommit != 0 || k.UserNamespaces) {
+	if err := k.Snapshots.Check(k.section() + ".snapshots"); err != nil {
+		return err
+	}
+	for name, path := range map[string]string{"dir": k.Snapshots.Dir, "s3.credentials_file": k.Snapshots.S3.CredentialsFile} {
+		if path != "" && !filepath.IsAbs(path) {
+			return fault.InvalidField(k.section()+".snapshots."+name, "%q is not an absolute path", sandbox.Clip(path, 80))
+		}
+	}
+	if !k.Wanted() && (!k.Placement.isZero() || k.Context != "" || k.Namespace != "" || k.Registry != "" || k.StorageClass != "" || !k.Snapshots.IsZero() || k.VolumeClass != "" || k.VolumeAccess != "" || k.RuntimeClass != "" || k.Reach != "" || k.Root != "" || k.Overcommit != 0 || k.UserNamespaces) {
 		return fault.InvalidField(k.section()+".kubeconfig", "it is not set, and other fields of %s are", k.section()).
 			WithRemedy("set it to the path of a kubeconfig, to in-cluster or to auto")
 	}
@@ -190,7 +206,7 @@ func (k *Kind) namespaceOf(p runtime.Place) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-func (k *Kind) options(o runtime.OpenOptions) Options {
+func (k *Kind) options(o runtime.OpenOptions) (Options, error) {
 	api, inside := k.environment()
 	out := Options{
 		Dir: o.Dir, Namespace: k.namespaceOf(o.Place), API: api, Space: k.Namespace, Images: k.Registry, StorageClass: k.StorageClass, VolumeClass: k.VolumeClass, VolumeAccess: k.VolumeAccess, RuntimeClass: k.RuntimeClass,
@@ -200,12 +216,20 @@ func (k *Kind) options(o runtime.OpenOptions) Options {
 	if k.Registry != "" {
 		out.Publisher = o.Publisher
 	}
-	return out
+	var err error
+	if out.Snapshots, err = k.Snapshots.Open(purpose(k.section()), out.Namespace); err != nil {
+		return Options{}, err
+	}
+	return out, nil
 }
 
 // Open opens the driver.
 func (k *Kind) Open(ctx context.Context, o runtime.OpenOptions) (runtime.Driver, error) {
-	d, err := Open(ctx, k.options(o))
+	options, err := k.options(o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Open(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +241,10 @@ func (k *Kind) Inspect(ctx context.Context, p runtime.Place, undue func(sandbox.
 	if _, err := os.Lstat(p.Dir); os.IsNotExist(err) {
 		return nil, nil
 	}
-	options := k.options(runtime.OpenOptions{Place: p})
+	options, err := k.options(runtime.OpenOptions{Place: p})
+	if err != nil {
+		return nil, err
+	}
 	options.ProveEvery = 0
 	d, err := Open(ctx, options)
 	if err != nil {

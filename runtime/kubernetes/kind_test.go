@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"sandpit.dev/blob/configured"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime/kubernetes"
 )
@@ -36,6 +37,11 @@ func TestTheSection(t *testing.T) {
 		"AClassOfVolumesThatIsNot":  {kubernetes.Kind{Kubeconfig: "auto", VolumeClass: "No Class"}, "kubernetes.volume_class"},
 		"AnAccessThatIsNone":        {kubernetes.Kind{Kubeconfig: "auto", VolumeAccess: "ReadOnlyMany"}, "kubernetes.volume_access"},
 		"VolumesOfNoCluster":        {kubernetes.Kind{VolumeAccess: "ReadWriteOnce"}, "kubernetes.kubeconfig"},
+		"SnapshotsInADirectory":     {kubernetes.Kind{Kubeconfig: "auto", Snapshots: configured.Place{Dir: "/srv/snapshots"}}, ""},
+		"SnapshotsInABucket":        {kubernetes.Kind{Kubeconfig: "auto", Snapshots: configured.Place{S3: configured.S3{Bucket: "snapshots"}}}, ""},
+		"SnapshotsInARelativePlace": {kubernetes.Kind{Kubeconfig: "auto", Snapshots: configured.Place{Dir: "snapshots"}}, "kubernetes.snapshots.dir"},
+		"SnapshotsInTwoPlaces":      {kubernetes.Kind{Kubeconfig: "auto", Snapshots: configured.Place{Dir: "/srv", S3: configured.S3{Bucket: "snapshots"}}}, "kubernetes.snapshots.s3"},
+		"SnapshotsOfNoCluster":      {kubernetes.Kind{Snapshots: configured.Place{Dir: "/srv"}}, "kubernetes.kubeconfig"},
 		"Placed":                    {placed(kubernetes.Placement{NodeSelector: map[string]string{"a/b": "c"}, Labels: map[string]string{"team": ""}, Spread: "kubernetes.io/hostname", PullSecrets: []string{"s"}}), ""},
 		"ASelectorThatIsNoName":     {placed(kubernetes.Placement{NodeSelector: map[string]string{"a b": "c"}}), "kubernetes.node_selector"},
 		"ASelectorOfNoValue":        {placed(kubernetes.Placement{NodeSelector: map[string]string{"a": long}}), "kubernetes.node_selector"},

@@ -116,6 +116,7 @@ func TestDriver(t *testing.T) {
 		{"ANodeWhoseAgentsAnswer", agentsAnswer},
 		{"SnapshotsThatWereLeftHalfDone", snapshotsHalfDone},
 		{"WhatSnapshotsHold", whatSnapshotsHold},
+		{"SnapshotsShareWhatTheyHave", snapshotsShare},
 		{"VolumesAreClaims", volumesAreClaims},
 		{"VolumesInKeptRoots", volumesInKeptRoots},
 		{"BadVolumes", badVolumes},

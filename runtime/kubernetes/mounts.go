@@ -32,15 +32,15 @@ const exitBlocked = 4
 
 // places is what the agent is told of them, see package agent/boot/plain.
 type places struct {
-	UID  uint32   `json:"uid"`
-	GID  uint32   `json:"gid"`
-	Home string   `json:"home"`
-	Disk []string `json:"disk"`
-	Root string   `json:"root"`
-	All  []place  `json:"all"`
+	UID  uint32        `json:"uid"`
+	GID  uint32        `json:"gid"`
+	Home string        `json:"home"`
+	Disk []string      `json:"disk"`
+	Root string        `json:"root"`
+	All  []volumePlace `json:"all"`
 }
 
-type place struct {
+type volumePlace struct {
 	Path  string `json:"path"`
 	Whole string `json:"whole"`
 	Sub   string `json:"sub,omitempty"`
@@ -90,7 +90,7 @@ func (d *Driver) mountVolumes(p *corev1.Pod, mounts []sandbox.Mount) error {
 			maker.VolumeMounts = append(maker.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: whole})
 		}
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: m.Path, SubPath: m.Sub, ReadOnly: m.ReadOnly})
-		told.All = append(told.All, place{Path: m.Path, Whole: whole, Sub: m.Sub})
+		told.All = append(told.All, volumePlace{Path: m.Path, Whole: whole, Sub: m.Sub})
 	}
 	text, err := json.Marshal(told)
 	maker.Command, maker.Args = []string{insideProgram}, []string{"places", string(text)}

@@ -32,7 +32,7 @@ func (i *Instance) readDisk(ctx context.Context, use func(io.Reader) error) erro
 	case !fault.Is(err, fault.State):
 		return err
 	case i.has(diskFile):
-		a, err := i.d.openArchive(i.pendingFile())
+		a, err := i.d.openArchive(ctx, i.pendingFile())
 		if err != nil {
 			return fault.Wrap(fault.Internal, err, "what the disk of sandbox %s is to hold cannot be read", i.id)
 		}
@@ -163,7 +163,7 @@ func (i *Instance) fill(ctx context.Context, address string, key *handshake.Key)
 func (i *Instance) fillBy(ctx context.Context, c *agent.Client) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, diskPatience, fault.New(fault.Unavailable, "the disk of sandbox %s was not filled within %v", i.id, diskPatience))
 	defer cancel()
-	a, err := i.d.openArchive(i.pendingFile())
+	a, err := i.d.openArchive(ctx, i.pendingFile())
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "what the disk of sandbox %s is to hold cannot be read", i.id)
 	}

@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"strings"
@@ -43,7 +42,7 @@ func (d *Driver) instance(ctx context.Context, id sandbox.ID) (*Instance, error)
 	return i.(*Instance), nil //nolint:forcetypeassert // Open returns no other
 }
 
-// Snapshot has the agent send the disk, for which all processes stand still. It is kept in the server's directory.
+// Snapshot has the agent send the disk, for which all processes stand still. What is kept already is not kept again.
 func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snapshot, error) {
 	done, err := d.reserve(id)
 	if err != nil {
@@ -59,7 +58,7 @@ func (d *Driver) Snapshot(ctx context.Context, of, id sandbox.ID) (runtime.Snaps
 		return runtime.Snapshot{}, err
 	}
 	defer end()
-	f, err := d.spool(func(w io.Writer) error {
+	f, err := d.spool(ctx, func(w io.Writer) error {
 		return i.readDisk(ctx, func(r io.Reader) error {
 			_, err := io.Copy(w, r)
 			return err
@@ -105,7 +104,7 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, _ sandbox.Li
 		}
 		return i.promiseSnapshot(from)
 	}
-	f, err := d.spool(func(w io.Writer) error { return tar.NewWriter(w).Close() })
+	f, err := d.spool(ctx, func(w io.Writer) error { return tar.NewWriter(w).Close() })
 	if err != nil {
 		return err
 	}
@@ -128,12 +127,12 @@ func (d *Driver) Snapshots(context.Context) ([]sandbox.ID, error) {
 	return out, nil
 }
 
-// RemoveSnapshot removes the name of a snapshot's file. A disk that is to be filled from it has another.
+// RemoveSnapshot removes the index of a snapshot, and what nothing else holds. A disk that is to be filled from it has another.
 func (d *Driver) RemoveSnapshot(_ context.Context, id sandbox.ID) error {
 	if !sandbox.ValidID(string(id)) {
 		return fault.InvalidField("id", "%q is not a valid snapshot id", sandbox.Clip(string(id), 40))
 	}
-	if err := d.files.Remove(snapshotFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := d.discard(snapshotFile(id)); err != nil {
 		return fault.Wrap(fault.Internal, err, "the snapshot %s cannot be removed", id)
 	}
 	return nil
@@ -172,7 +171,7 @@ func (d *Driver) treeOf(ctx context.Context, p runtime.Point) (tree *disk.Tree, 
 		})
 		return tree, err
 	case p.Snapshot != "":
-		a, err := d.openSnapshot(p.Snapshot)
+		a, err := d.openSnapshot(ctx, p.Snapshot)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +213,7 @@ func (d *Driver) Export(ctx context.Context, id sandbox.ID, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a, err := d.openSnapshot(id)
+	a, err := d.openSnapshot(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -234,7 +233,7 @@ func (d *Driver) Import(ctx context.Context, id sandbox.ID, r io.Reader, maxByte
 	}
 	defer done()
 	left := 0
-	f, err := d.spool(func(w io.Writer) (err error) {
+	f, err := d.spool(ctx, func(w io.Writer) (err error) {
 		_, left, err = disk.TakeBelow(ctx, r, w, maxBytes, keptDirs())
 		return err
 	})

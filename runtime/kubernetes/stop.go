@@ -156,7 +156,7 @@ func (i *Instance) remove(ctx context.Context) error {
 	if err := errors.Join(i.stop(ctx, 0), i.deletePod(ctx), i.deleteClaim(ctx)); err != nil {
 		return err
 	}
-	if err := i.d.instances.RemoveAll(string(i.id)); err != nil {
+	if err := errors.Join(i.d.discard(i.pendingFile()), i.d.instances.RemoveAll(string(i.id))); err != nil {
 		return fault.Wrap(fault.Internal, err, "the directory of sandbox %s cannot be removed", i.id)
 	}
 	i.mu.Lock()
