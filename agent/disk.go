@@ -10,6 +10,23 @@ import (
 	"sandpit.dev/agent/wire"
 )
 
+// Lost is what was changed of a container's root outside of its disk: see wire.Lost.
+type Lost = wire.Lost
+
+// Lost returns what was changed of the root outside of the disk since the agent began. It looks at some thousand directories at most.
+func (c *Client) Lost(ctx context.Context) (Lost, error) {
+	var l Lost
+	s, err := c.call(ctx, &wire.Request{Op: wire.OpLost}, &l)
+	if err != nil {
+		return Lost{}, err
+	}
+	defer s.close()
+	if len(l.Some) > wire.MaxLost || l.Entries < 0 {
+		return Lost{}, s.broken("what is lost makes no sense")
+	}
+	return l, s.finish(nil)
+}
+
 // ReadDisk opens the directories of the sandbox's disk as a tar archive. Every process in the sandbox stands still until it is closed, or
 // read to its end. Hostile code may have written what is in it. It ends with ctx.
 func (c *Client) ReadDisk(ctx context.Context) (*DiskReader, error) {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sandpit.dev/access"
@@ -193,7 +194,7 @@ func (e *Engine) stopWithin(ctx context.Context, b held, who core.Actor, cause s
 	}
 	e.core.Checkpoint("stop.done")
 	e.release(b.entry)
-	return e.stopped(ctx, b, who)
+	return e.stopped(ctx, b, who, saidOf(ctx, l.inst))
 }
 
 // restart is stop, then start. The entry is reconciled. What would
@@ -255,13 +256,25 @@ func (e *Engine) shutdown(ctx context.Context, l *session, grace time.Duration) 
 	_ = l.client.Shutdown(limit, grace) // what is left is killed
 }
 
-// stopped commits the outcome of a stop, with the cause that its intent gave.
-func (e *Engine) stopped(ctx context.Context, b held, who core.Actor) error {
+// saidOf returns what the runtime says of a stop that is done, as that something is lost by it; "": nothing.
+func saidOf(ctx context.Context, inst runtime.Instance) string {
+	exit, err := inst.Wait(ctx)
+	if err != nil || exit.Cause != sandbox.CauseStopped {
+		return ""
+	}
+	return exit.Detail
+}
+
+// stopped commits the outcome of a stop, with the cause that its intent gave, and what is said of it.
+func (e *Engine) stopped(ctx context.Context, b held, who core.Actor, said string) error {
 	s := b.record.Load()
 	ev := who.Event(sandbox.EventStopped, s, e.now())
 	ev.Cause, ev.Detail = s.StopCause, s.StopDetail
+	if said != "" {
+		ev.Detail = sandbox.Clip(strings.TrimPrefix(ev.Detail+"; "+said, "; "), sandbox.MaxEventDetail)
+	}
 	err := e.commit(ctx, b.entry, func(s *sandbox.Sandbox) {
-		s.State, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.At, ev.At
+		s.State, s.StopDetail, s.StoppedAt, s.UpdatedAt = sandbox.Stopped, ev.Detail, ev.At, ev.At
 	}, ev)
 	if err != nil {
 		e.later(b.entry)

@@ -57,6 +57,9 @@ type Options struct {
 	// Disk is what calls read and fill as one archive; nil: no call can.
 	Disk *Disk
 
+	// Lost tells what was changed of the root outside of the disk; nil: no call can ask.
+	Lost func() wire.Lost
+
 	// Init: the process is 1 in its pid namespace, and called [BecomeInit].
 	Init bool
 
@@ -350,6 +353,11 @@ func (s *Server) dispatch(ctx context.Context, c *call.Conn, req *wire.Request) 
 		return c.Outcome(s.setAccount(req.Account))
 	case wire.OpAccountMade:
 		return c.Outcome(s.account.Load().wait())
+	case wire.OpLost:
+		if s.o.Lost == nil {
+			break
+		}
+		return c.Answer(s.o.Lost())
 	case wire.OpPorts:
 		return s.ports.List(ctx, c)
 	case wire.OpDial:

@@ -82,6 +82,8 @@ const (
 	// OpFillDisk: Data, such an archive, and End. What the disk's directories hold is removed, and they are filled from it. Nothing may
 	// run meanwhile. Reply after End, Done, when all is on the disk; after a Failure a part is.
 	OpFillDisk = "fill_disk"
+	// OpLost: Reply is a Lost, Done.
+	OpLost = "lost"
 
 	// OpSudo: Sudo, who may use sudo from now on, until the next such call. Reply, Done.
 	OpSudo = "sudo"

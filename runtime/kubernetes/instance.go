@@ -42,6 +42,7 @@ type Instance struct {
 	down     chan struct{} // closed when it is down; nil: it never was up here
 	last     runtime.Exit  // why it is down
 	stopping bool
+	losing   string // what a stop that is under way says of what it loses
 	removed  bool
 	key      *handshake.Key // of the agent that is up; nil: it is lost
 	calls    *mux.Dialer
@@ -110,7 +111,7 @@ func (i *Instance) rises(p *corev1.Pod, key *handshake.Key) {
 func (i *Instance) risesTo(p *corev1.Pod, key *handshake.Key, broke chan<- struct{}) (down <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.up, i.down, i.stopping, i.last = true, make(chan struct{}), false, runtime.Exit{}
+	i.up, i.down, i.stopping, i.losing, i.last = true, make(chan struct{}), false, "", runtime.Exit{}
 	i.pod, i.address, i.node, i.key, i.began = p.UID, p.Status.PodIP, p.Spec.NodeName, key, time.Now()
 	i.d.needNodes()
 	i.calls = nil
@@ -140,7 +141,7 @@ func (i *Instance) endsLocked(exit runtime.Exit) {
 		return
 	}
 	if i.stopping {
-		exit = runtime.Exit{Cause: sandbox.CauseStopped}
+		exit = runtime.Exit{Cause: sandbox.CauseStopped, Detail: i.losing}
 	}
 	i.up, i.last = false, exit
 	i.d.interested.Add(-1)

@@ -108,6 +108,7 @@ func TestDriver(t *testing.T) {
 		{"RootsThatAreKept", rootsKept},
 		{"RootsInOtherHands", rootsInOtherHands},
 		{"WhoKeepsNoRoot", noRoots},
+		{"WhatAStopLoses", losses},
 		{"WhatMayNotBeDoneWithRoots", withRoots},
 		{"AgentsWithRoots", agentInShort},
 		{"WhatTheAdmissionPolicyAdmits", admits},

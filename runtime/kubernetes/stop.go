@@ -25,6 +25,7 @@ func (i *Instance) Stop(ctx context.Context, grace time.Duration) error {
 		return err
 	}
 	defer end()
+	i.noteLost(ctx)
 	return i.stop(ctx, grace)
 }
 

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +28,7 @@ import (
 	"sandpit.dev/agent/server"
 	"sandpit.dev/agent/server/keeper"
 	"sandpit.dev/agent/server/kept"
+	"sandpit.dev/agent/server/lost"
 	"sandpit.dev/agent/server/view"
 	"sandpit.dev/agent/traffic"
 	"sandpit.dev/agent/wire"
@@ -315,6 +317,8 @@ func (c *Config) options(first bool) (server.Options, error) {
 	}
 	if len(c.Disk) > 0 {
 		o.Disk = &server.Disk{Dirs: c.Disk, At: c.DiskAt, Begin: c.beginDisk}
+		began := time.Now()
+		o.Lost = func() wire.Lost { return lost.Find(began) }
 	}
 	if keeper.Works() {
 		o.Groups = keeper.Groups()
