@@ -4,16 +4,20 @@
 package chart
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"sandpit.dev/internal/cluster/clustertest"
 )
 
 var update = flag.Bool("update", false, "write deploy/kubernetes/sandpit.yaml anew")
@@ -44,6 +48,20 @@ func TestThePlainManifestsAreTheChartsOwn(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the file is another than the chart makes it; write it anew with -update:\n%s", diff)
 	}
+	t.Run("TheClusterTakesThem", func(t *testing.T) {
+		c := clustertest.Get(t)
+		file, err := filepath.Abs(path) // kubectl runs in another namespace of mounts, at its top
+		if err != nil {
+			t.Fatal(err)
+		}
+		clustertest.Kubectl(t, c, "create", "namespace", "sandpit")
+		t.Cleanup(func() {
+			if out, err := c.Kubectl(context.Background(), "delete", "namespace", "sandpit", "--wait=false").CombinedOutput(); err != nil {
+				t.Errorf("delete a namespace: %v\n%s", err, out)
+			}
+		})
+		clustertest.Kubectl(t, c, "apply", "--dry-run=server", "--validate=strict", "-f", file)
+	})
 }
 
 // object is as much of one as tests look at.
