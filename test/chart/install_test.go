@@ -136,6 +136,10 @@ func (l *life) upgraded(r *release) {
 	if got := r.status(r.client(), "/metrics"); got != http.StatusOK {
 		r.t.Errorf("the metrics: %d", got)
 	}
+	// Who may make pods there makes none with what that level allows.
+	if out, err := r.c.Kubectl(r.t.Context(), "-n", r.boxes, "run", "other", "--image=localhost/pause:1", "--privileged").CombinedOutput(); err == nil || !strings.Contains(string(out), "the pod has no label of a sandpit server's") {
+		r.t.Errorf("another pod: %v\n%s", err, out)
+	}
 	// With the level come networks, from the server's pod, as far as their policies say.
 	if got := r.sandpit("run", "--allow", cluster.Address, "--allow-port", "5000", "--", "python3", "-c", strings.ReplaceAll(connects, "SECONDS", "30")); got != "HTTP/1.0 200" {
 		r.t.Errorf("through the server's gate: %q", got)

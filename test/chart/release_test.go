@@ -71,9 +71,11 @@ config: {network: {allow_private: [%[5]s/32]}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it stays when the release goes
-		if out, err := c.Kubectl(context.Background(), "delete", "namespace", r.boxes, "--wait=false", "--ignore-not-found").CombinedOutput(); err != nil {
-			t.Errorf("delete the namespace: %v\n%s", err, out)
+	t.Cleanup(func() { // when the release goes they stay
+		policy := r.space + "-" + r.name
+		if out, err := c.Kubectl(context.Background(), "delete", "--wait=false", "--ignore-not-found",
+			"namespace/"+r.boxes, "validatingadmissionpolicybinding/"+policy, "validatingadmissionpolicy/"+policy).CombinedOutput(); err != nil {
+			t.Errorf("delete what stays: %v\n%s", err, out)
 		}
 	})
 	return r

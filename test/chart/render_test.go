@@ -158,6 +158,7 @@ func TestValuesThatAreWrongAreRefused(t *testing.T) {
 		"Level":         {"sandboxes.podSecurity=restricted", "/sandboxes/podSecurity"},
 		"NoNameOfHosts": {"ingress.enabled=true", "ingress.host"},
 		"Digest":        {"image.digest=latest", "/image/digest"},
+		"OneNamespace":  {"sandboxes.createNamespace=true", "sandboxes.namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if out, err := render(t, c.value); err == nil || !strings.Contains(out, c.says) {
