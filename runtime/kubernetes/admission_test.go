@@ -56,8 +56,8 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	}
 	// A policy comes to hold a moment after it is made.
 	other := `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"spec":{"containers":[{"name":"c","image":"localhost/none"}]}}`
-	try := func(text string) (string, error) {
-		resp, err := admin.Post(cluster.URL+"/api/v1/namespaces/"+o.Space+"/pods?dryRun=All", "application/json", strings.NewReader(text))
+	post := func(query, text string) (string, error) {
+		resp, err := admin.Post(cluster.URL+"/api/v1/namespaces/"+o.Space+"/pods"+query, "application/json", strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,6 +68,7 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 		}
 		return string(out), err
 	}
+	try := func(text string) (string, error) { return post("?dryRun=All", text) }
 	for {
 		out, err := try(other)
 		if err != nil && strings.Contains(out, "sandpit-sandboxes") {
@@ -79,6 +80,9 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	}
 
 	s := serve(t, c, image, o)
+	if caps, err := s.Probe(t.Context()); err != nil || caps[runtime.Network] != nil || caps[runtime.RootDisk] != nil {
+		t.Errorf("Probe: %v, %v, %v", caps[runtime.Network], caps[runtime.RootDisk], err)
+	}
 	i := s.create(s.spec())
 	if got := run(t, i, "root", "ls -d /.sandpit/root"); got != "/.sandpit/root" {
 		t.Errorf("it does not keep its root: %q", got)
@@ -124,6 +128,14 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 		if out, err := try(string(b)); err != nil {
 			t.Errorf("%s is refused: %s", name, out)
 		}
+	}
+	beside := fresh(kept)
+	step := maps.Clone(at(t, beside, "spec", "containers", 0))
+	step["name"] = "step"
+	at(t, beside, "spec")["containers"] = append(at(t, beside, "spec")["containers"].([]any), step)
+	b, _ := json.Marshal(beside)
+	if out, err := post("", string(b)); err == nil || !strings.Contains(out, "is one container") {
+		t.Errorf("a step that is no dry run: %v: %s", err, out)
 	}
 	spec := func(f func(s object)) func(o object) { return func(o object) { f(at(t, o, "spec")) } }
 	box := func(f func(c object)) func(o object) {

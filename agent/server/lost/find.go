@@ -42,9 +42,9 @@ type finder struct {
 }
 
 // Find looks through the root for what was changed since a time. First it looks where files are edited, and then as far as its budget goes.
-func Find(since time.Time) wire.Lost { return find("/", since) }
+func Find(since time.Time) wire.Lost { return find("/", since, budget) }
 
-func find(top string, since time.Time) wire.Lost {
+func find(top string, since time.Time, budget int) wire.Lost {
 	f := &finder{since: since, left: budget}
 	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
