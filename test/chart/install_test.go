@@ -4,6 +4,7 @@
 package chart
 
 import (
+	"bufio"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -53,6 +54,41 @@ func (l *life) installed(r *release) {
 	}
 	l.secret = append(strings.Fields(secret[1]), "-o", "go-template="+secret[2])
 	l.token = r.kubectl(l.secret...)
+	if !strings.Contains(notes, "port-forward svc/"+r.name+" 8080:80\n") {
+		r.t.Errorf("the notes do not say how it is reached from elsewhere:\n%s", notes)
+	}
+	r.forwarded(l.token)
+}
+
+// forwarded asks the server through a forwarded port, as people do from elsewhere.
+func (r *release) forwarded(token string) {
+	r.t.Helper()
+	cmd := r.c.Kubectl(r.t.Context(), "-n", r.space, "port-forward", "svc/"+r.name, ":80")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	m := regexp.MustCompile(`^Forwarding from 127\.0\.0\.1:(\d+) `).FindStringSubmatch(line)
+	if m == nil {
+		r.t.Fatalf("kubectl port-forward says %q, %v", line, err)
+	}
+	c := &http.Client{Transport: bearer{token, &http.Transport{DisableKeepAlives: true}}}
+	answer, err := c.Get("http://localhost:" + m[1] + "/v1/info")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		r.t.Errorf("through the forwarded port: %s", answer.Status)
+	}
 }
 
 func (l *life) locked(r *release) {
