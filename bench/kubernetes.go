@@ -40,6 +40,7 @@ type OnKubernetes struct {
 // The sides of comparisons on a cluster.
 const (
 	BarePod       = "pod"                     // a pod of the API's, until a watch says that it runs
+	ClaimedPod    = "pod_claim"               // the same with a claim
 	ExecutedPod   = "pod_exec"                // the same, and a command by the API's exec
 	Pods          = "sandpit_kubernetes"      // sandpit, agents reached at their pods' addresses
 	PooledPods    = "sandpit_kubernetes_pool" // the same with a pool
@@ -166,8 +167,9 @@ func (s *session) onKubernetes(ctx context.Context, kubeconfig string) (_ *OnKub
 	r := &OnKubernetes{Crowds: kubernetesCrowd}
 	n := max(2, s.o.pairs()/8)
 	r.Start, err = s.turns(ctx, "create → first command on a cluster", n, 1, []turn{
-		{BarePod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, false) }},
-		{ExecutedPod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, true) }},
+		{BarePod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, false, false) }},
+		{ClaimedPod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, true, false) }},
+		{ExecutedPod, func(ctx context.Context) (time.Duration, error) { return peer.life(ctx, false, true) }},
 		{Pods, func(ctx context.Context) (time.Duration, error) { return cold.firstCommand(ctx, byArgv) }},
 		{PooledPods, func(ctx context.Context) (time.Duration, error) {
 			took, err := pooled.firstCommand(ctx, byArgv)
@@ -195,10 +197,10 @@ func (s *session) onKubernetes(ctx context.Context, kubeconfig string) (_ *OnKub
 // podExecs measures commands in pods that run.
 func (s *session) podExecs(ctx context.Context, peer *podPeer, direct, forwarded *dockerServer, r *OnKubernetes) (err error) {
 	pod := "bench-" + podName(rand.Text())
-	if err := peer.start(ctx, pod); err != nil {
+	if err := peer.start(ctx, pod, false); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, peer.remove(context.WithoutCancel(ctx), pod)) }()
+	defer func() { err = errors.Join(err, peer.remove(context.WithoutCancel(ctx), podsURL+"/"+pod)) }()
 	var ids [2]string
 	for at, d := range []*dockerServer{direct, forwarded} {
 		if ids[at], err = d.ready(ctx, byArgv); err != nil {

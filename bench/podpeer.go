@@ -59,31 +59,54 @@ func (p *podPeer) ask(ctx context.Context, method, to string, body any) (io.Read
 	return resp.Body, nil
 }
 
-// life makes a pod, and is over when it runs, or when a command in it has ended. The rest of its life is not timed.
-func (p *podPeer) life(ctx context.Context, command bool) (took time.Duration, err error) {
+const claimsURL = cluster.URL + "/api/v1/namespaces/default/persistentvolumeclaims"
+
+// life makes a pod, with a claim of its own if claim is set, and is over when it runs, or when a command in it has ended. The rest of its life
+// is not timed.
+func (p *podPeer) life(ctx context.Context, claim, command bool) (took time.Duration, err error) {
 	name := "bench-" + podName(rand.Text())
 	began := time.Now()
-	err = p.start(ctx, name)
+	if claim {
+		defer func() { err = errors.Join(err, p.remove(context.WithoutCancel(ctx), claimsURL+"/"+name)) }()
+	}
+	err = p.start(ctx, name, claim)
 	if err == nil && command {
 		err = p.exec(ctx, name, "/bin/true")
 	}
 	took = time.Since(began)
-	return took, errors.Join(err, p.remove(context.WithoutCancel(ctx), name))
+	return took, errors.Join(err, p.remove(context.WithoutCancel(ctx), podsURL+"/"+name))
 }
 
-// start makes a pod, and waits until it runs.
-func (p *podPeer) start(ctx context.Context, name string) (err error) {
-	no, small := false, map[string]string{"cpu": "10m", "memory": "5Mi"}
-	made, err := p.ask(ctx, http.MethodPost, podsURL, map[string]any{
-		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name},
-		"spec": map[string]any{
-			"restartPolicy": "Never", "automountServiceAccountToken": &no, "enableServiceLinks": &no, "terminationGracePeriodSeconds": 0,
-			"containers": []any{map[string]any{
-				"name": "main", "image": p.image, "imagePullPolicy": "IfNotPresent", "command": []string{"sleep", "infinity"},
-				"resources": map[string]any{"limits": map[string]string{"cpu": "1", "memory": "512Mi"}, "requests": small},
-			}},
-		},
+// claim makes a claim of the cluster's default class.
+func (p *podPeer) claim(ctx context.Context, name string) error {
+	made, err := p.ask(ctx, http.MethodPost, claimsURL, map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"accessModes": []string{"ReadWriteOnce"}, "resources": map[string]any{"requests": map[string]string{"storage": "1Gi"}}},
 	})
+	if err != nil {
+		return err
+	}
+	return made.Close()
+}
+
+// start makes a pod, with a claim of its name if claim is set, and waits until it runs.
+func (p *podPeer) start(ctx context.Context, name string, claim bool) (err error) {
+	no, small := false, map[string]string{"cpu": "10m", "memory": "5Mi"}
+	container := map[string]any{
+		"name": "main", "image": p.image, "imagePullPolicy": "IfNotPresent", "command": []string{"sleep", "infinity"},
+		"resources": map[string]any{"limits": map[string]string{"cpu": "1", "memory": "512Mi"}, "requests": small},
+	}
+	spec := map[string]any{
+		"restartPolicy": "Never", "automountServiceAccountToken": &no, "enableServiceLinks": &no, "terminationGracePeriodSeconds": 0, "containers": []any{container},
+	}
+	if claim {
+		if err := p.claim(ctx, name); err != nil {
+			return err
+		}
+		spec["volumes"] = []any{map[string]any{"name": "disk", "persistentVolumeClaim": map[string]any{"claimName": name}}}
+		container["volumeMounts"] = []any{map[string]any{"name": "disk", "mountPath": "/workspace"}}
+	}
+	made, err := p.ask(ctx, http.MethodPost, podsURL, map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": name}, "spec": spec})
 	if err != nil {
 		return err
 	}
@@ -133,8 +156,9 @@ func (p *podPeer) exec(ctx context.Context, name string, argv ...string) error {
 	}
 }
 
-func (p *podPeer) remove(ctx context.Context, name string) error {
-	body, err := p.ask(ctx, http.MethodDelete, podsURL+"/"+name+"?gracePeriodSeconds=0", map[string]any{})
+// remove deletes an object.
+func (p *podPeer) remove(ctx context.Context, object string) error {
+	body, err := p.ask(ctx, http.MethodDelete, object+"?gracePeriodSeconds=0", map[string]any{})
 	if err != nil {
 		return err
 	}

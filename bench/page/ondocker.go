@@ -39,6 +39,8 @@ func sideName(who string) string {
 		return "sandpit on Kubernetes, through the API server"
 	case bench.BarePod:
 		return "a pod that runs"
+	case bench.ClaimedPod:
+		return "a pod with a claim that runs"
 	case bench.ExecutedPod:
 		return "a pod, by the API's exec"
 	}
