@@ -180,6 +180,9 @@ func (l *life) upgraded(r *release) {
 	if got := r.sandpit("run", "--allow", cluster.Address, "--allow-port", "5000", "--", "python3", "-c", strings.ReplaceAll(connects, "SECONDS", "30")); got != "HTTP/1.0 200" {
 		r.t.Errorf("through the server's gate: %q", got)
 	}
+	if got := r.sandpit("info"); strings.Contains(got, "no network") {
+		r.t.Errorf("networks that it has are told as missing:\n%s", got)
+	}
 	if got := r.sandpit("run", "--", "python3", "-c", "try:\n "+strings.ReplaceAll(connects, "SECONDS", "1")+"\nexcept OSError as e: print(type(e).__name__)"); strings.Contains(got, "HTTP") {
 		r.t.Errorf("without a network: %q", got)
 	}
