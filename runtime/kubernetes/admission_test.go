@@ -18,6 +18,7 @@ import (
 	"sandpit.dev/internal/cluster/clustertest"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/kubernetes"
+	"sandpit.dev/sandbox"
 )
 
 // object is one as JSON has it.
@@ -90,6 +91,11 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	steered(t, i)
 	brought(t, i)
 	_, kept := s.pod(i.Handle().ID)
+	withVolume := s.create(s.mounting(map[string]sandbox.ID{"/mnt/v": s.volume(t, 0)}))
+	if got := run(t, withVolume, "", "echo mine > /mnt/v/x; cat /mnt/v/x"); got != "mine" {
+		t.Errorf("one with a volume: %q", got)
+	}
+	_, mounting := s.pod(withVolume.Handle().ID)
 	if err := i.Stop(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,7 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	j := p.create(p.spec())
 	_, bare := p.pod(j.Handle().ID)
 	p.SetMinor(33)
-	if got := run(t, p.create(p.spec()), "", "echo a copy"); got != "a copy" {
+	if got := run(t, p.create(p.mounting(map[string]sandbox.ID{"/mnt/v": p.volume(t, 0)})), "", "echo a copy"); got != "a copy" {
 		t.Errorf("got %q", got)
 	}
 	out, err := c.Kubectl(t.Context(), "-n", o.Space, "debug", "sandbox-"+string(j.Handle().ID), "--image=localhost/none", "--profile=sysadmin").CombinedOutput()
@@ -123,7 +129,7 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 		delete(spec, "nodeName")
 		return o
 	}
-	for name, text := range map[string]string{"one that keeps its root": kept, "one without users": bare} {
+	for name, text := range map[string]string{"one that keeps its root": kept, "one without users": bare, "one with a volume": mounting} {
 		b, _ := json.Marshal(fresh(text))
 		if out, err := try(string(b)); err != nil {
 			t.Errorf("%s is refused: %s", name, out)
@@ -143,6 +149,9 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	}
 	secure := func(f func(c object)) func(o object) {
 		return func(o object) { f(at(t, o, "spec", "containers", 0, "securityContext")) }
+	}
+	places := func(f func(c object)) func(o object) {
+		return func(o object) { f(at(t, o, "spec", "initContainers", 0)) }
 	}
 	for name, change := range map[string]func(o object){
 		"NoLabels": func(o object) { delete(at(t, o, "metadata"), "labels") },
@@ -200,9 +209,12 @@ func admits(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 			first["name"] = "first"
 			s["initContainers"] = []any{first}
 		}),
+		"AnotherProgramForPlaces": places(func(c object) { c["command"] = []any{"/bin/sh"} }),
+		"PlacesByAnotherWord":     places(func(c object) { c["args"] = []any{"serve", "{}"} }),
+		"PlacesByMoreRights":      places(func(c object) { at(t, c, "securityContext", "capabilities")["add"] = []any{"SYS_ADMIN"} }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := fresh(kept)
+			o := fresh(mounting)
 			change(o)
 			b, err := json.Marshal(o)
 			if err != nil {
