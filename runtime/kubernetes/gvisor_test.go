@@ -33,7 +33,7 @@ func onGVisor(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 				Image: image,
 				Open:  func(t *testing.T) runtime.Driver { return open(t, o) },
 				Must:  []runtime.Feature{runtime.LimitCPU, runtime.KillTree, runtime.RootUser, runtime.Reopen, runtime.TrackChanges, runtime.WatchFiles, runtime.Snapshots},
-				Disk:  []string{"/workspace", "/home", "/artifacts"},
+				Disk:  []string{"/workspace", "/home", "/artifacts"}, Sizes: true,
 			}
 		}, "Meter", "Limits", "Resize", "Snapshots", "Network", "Changes", "Watches") // docs/kubernetes.md says what of these is otherwise there
 	})

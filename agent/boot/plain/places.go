@@ -99,6 +99,10 @@ func walk(top, path string, create bool) error {
 		if path == "" {
 			break
 		}
+		var link unix.Stat_t // gVisor does not heed O_NOFOLLOW beside O_DIRECTORY
+		if unix.Fstatat(at, name, &link, unix.AT_SYMLINK_NOFOLLOW) == nil && link.Mode&unix.S_IFMT == unix.S_IFLNK {
+			return ErrBlocked
+		}
 		next, err := unix.Openat(at, name, flags, 0)
 		if err == unix.ENOENT {
 			if !create {
