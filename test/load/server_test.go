@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -112,10 +113,12 @@ type host struct {
 	dir    string // holds all of it
 	images string
 	token  string
-	listen string                 // its address; it may have port 0
-	build  func() (string, error) // of the next start
-	env    []string               // of the next start, beside its own
-	flags  []string               // the same
+	listen string                                                               // its address; it may have port 0
+	build  func() (string, error)                                               // of the next start
+	env    []string                                                             // of the next start, beside its own
+	flags  []string                                                             // the same
+	within []string                                                             // program and arguments that start the server's; nil: it is started itself
+	dial   func(ctx context.Context, network, address string) (net.Conn, error) // reaches the server; nil: as the host does
 
 	cmd    *exec.Cmd
 	ended  chan struct{} // closed when cmd has ended
@@ -186,7 +189,9 @@ func (h *host) begin() error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(path, append([]string{"serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images}, h.flags...)...)
+	line := append(slices.Clone(h.within), path)
+	cmd := exec.Command(line[0], append(line[1:], []string{"serve", "--listen", h.listen, "--data", filepath.Join(h.dir, "data"), "--images", h.images}...)...)
+	cmd.Args = append(cmd.Args, h.flags...)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "SANDPIT_") }),
 		"SANDPIT_ADMIN_TOKEN="+h.token, "SANDPIT_RUN_DIR="+run, "SANDPIT_POOL=0")
 	cmd.Env = append(cmd.Env, h.env...)
@@ -206,7 +211,7 @@ func (h *host) begin() error {
 	defer tick.Stop()
 	for {
 		if told, err := running.Read(run); err == nil && told.PID == cmd.Process.Pid {
-			h.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
+			h.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, DialContext: h.dial}}
 			h.url = told.URL
 			h.client = client.New(told.URL, h.token, client.Options{HTTP: h.http})
 			h.marks = []string{h.namespace()}
