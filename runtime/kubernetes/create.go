@@ -60,7 +60,7 @@ func (d *Driver) Create(ctx context.Context, spec runtime.Spec) (runtime.Instanc
 		return nil, fault.New(fault.Exists, "sandbox %s exists", spec.ID)
 	}
 	// From here on a caller that goes away is answered when it is known what there is to take back.
-	patience := startPatience
+	patience := d.startPatience
 	if spec.From != "" {
 		patience += diskPatience
 	}
@@ -137,7 +137,7 @@ func (i *Instance) Start(ctx context.Context, spec runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	patience := startPatience
+	patience := i.d.startPatience
 	if i.has(diskFile) {
 		patience += diskPatience
 	}
@@ -234,6 +234,9 @@ func (i *Instance) makePod(ctx context.Context, p *corev1.Pod) (*corev1.Pod, err
 			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
 		}
 	}
+	if err == nil {
+		i.d.past.saw(made.ResourceVersion)
+	}
 	if err == nil && i.keepsRoot && p.Annotations[annotationReader] == "" {
 		err = confined(made)
 	}
@@ -306,7 +309,11 @@ func (i *Instance) late(ctx context.Context, p *corev1.Pod) error {
 	if errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	if why := waitsFor(p); why != "" {
+	why := i.d.holds(ctx, p)
+	if why == "" {
+		why = waitsFor(p)
+	}
+	if why != "" {
 		return fault.Wrap(fault.Unavailable, cause, "the pod of sandbox %s does not run: %s", i.id, why).
 			WithRemedy("see kubectl -n %s describe pod %s", i.d.space, objectName(i.id))
 	}

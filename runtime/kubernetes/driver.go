@@ -65,6 +65,7 @@ type Driver struct {
 	instances *os.Root // in it, a directory for each sandbox
 
 	claimPatience time.Duration // how long a claim gets to be bound
+	startPatience time.Duration // how long a pod gets to run
 	tried         chan struct{} // closed when it was tried once whether the network keeps to policies
 
 	chunks *chunks.Store
@@ -72,6 +73,7 @@ type Driver struct {
 
 	volumes sync.RWMutex // held to write while one is removed, to read while a pod is made with some
 
+	past       past
 	nodes      nodes
 	interested atomic.Int64  // sandboxes that are up or start: nodes are followed for them
 	interest   chan struct{} // told of one more
@@ -110,7 +112,7 @@ func Open(ctx context.Context, o Options) (_ *Driver, err error) {
 	d := &Driver{
 		o: o, api: api, namespace: o.Namespace, space: cmp.Or(o.Space, api.Namespace(), "default"),
 		agent: AgentReference(o.Images, hex.EncodeToString(sum[:])), log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		known: make(map[sandbox.ID]*Instance), keeping: make(map[sandbox.ID]bool), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience,
+		known: make(map[sandbox.ID]*Instance), keeping: make(map[sandbox.ID]bool), publishes: make(map[string]*publishing), denies: errUntried, claimPatience: claimPatience, startPatience: startPatience,
 		tried: make(chan struct{}), swept: make(chan struct{}), proof: errUntried, interest: make(chan struct{}, 1),
 	}
 	d.running, d.stop = context.WithCancel(context.Background())

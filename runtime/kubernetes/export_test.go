@@ -16,6 +16,9 @@ import (
 // SetClaimPatience changes how long a claim gets to be bound.
 func (d *Driver) SetClaimPatience(t time.Duration) { d.claimPatience = t }
 
+// SetStartPatience changes how long a pod gets to run.
+func (d *Driver) SetStartPatience(t time.Duration) { d.startPatience = t }
+
 // SetNodePatience changes how long a node may take to renew its lease.
 func (d *Driver) SetNodePatience(t time.Duration) {
 	d.nodes.mu.Lock()

@@ -97,7 +97,13 @@ func (i *Instance) hopeless(p *corev1.Pod) error {
 		}
 	}
 	for _, c := range p.Status.Conditions {
-		if unschedulable(c) && unbound(p) == "" {
+		if !unschedulable(c) {
+			continue
+		}
+		if err := i.elsewhere(c.Message); err != nil {
+			return err
+		}
+		if unbound(p) == "" {
 			return fault.New(fault.Exhausted, "no node of the cluster takes sandbox %s: %s", i.id, sandbox.Clip(c.Message, maxSaid)).
 				WithRemedy("delete sandboxes, ask for less, set kubernetes.overcommit, or add nodes")
 		}

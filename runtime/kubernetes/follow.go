@@ -77,6 +77,10 @@ func (d *Driver) look(ctx context.Context) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if d.past.isOld(version, began) {
+		return "", fault.New(fault.Unavailable, "the API server at %s answers from the past: what it lists is older than what it told", d.api.Host()).
+			WithRemedy("see whether one of several API servers lags behind the others")
+	}
 	listed := map[types.UID]bool{}
 	for n := range pods {
 		listed[pods[n].UID] = true
@@ -92,6 +96,7 @@ func (d *Driver) look(ctx context.Context) (version string, err error) {
 
 // tell has the instance of a pod hear of it.
 func (d *Driver) tell(p *corev1.Pod, gone bool) {
+	d.past.saw(p.ResourceVersion)
 	d.mu.Lock()
 	i := d.known[sandbox.ID(p.Labels[labelSandbox])]
 	d.mu.Unlock()

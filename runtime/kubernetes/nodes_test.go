@@ -6,6 +6,7 @@ package kubernetes_test
 import (
 	"context"
 	"net/http"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,7 +41,11 @@ func (s *server) createOn(node string, spec runtime.Spec) runtime.Instance {
 // A node that is cut off takes its sandboxes along, and nobody else's. Their disks are there for the next start elsewhere, and what still runs on the
 // node ends when it is back.
 func nodesLost(t *testing.T, c *cluster.Cluster, image runtime.Image) {
-	n := clustertest.AddNode(t, c, cluster.NodeOptions{Lease: clustertest.ShortLease})
+	lease := clustertest.ShortLease
+	if os.Getenv("SANDPIT_SOAK") == "1" {
+		lease = 0 // as clusters have it
+	}
+	n := clustertest.AddNode(t, c, cluster.NodeOptions{Lease: lease})
 	give(t, &n.Machine)
 	o := options(t, c)
 	fromNodes(t, c, o.Space)

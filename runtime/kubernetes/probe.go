@@ -81,6 +81,11 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 	if err != nil {
 		return nil, err
 	}
+	if may, err := d.api.May(ctx, d.space, eventsRight()); err != nil {
+		return nil, err
+	} else if !may {
+		keeps += "; who holds a disk that does not come is not told: the server's account may not, in the namespace " + d.space + ": " + eventsRight().String()
+	}
 	if len(leases) > 0 {
 		keeps += "; that a node is lost is told a minute later than it could be: the server's account may not, in the namespace " + kubeapi.NodeLeases + ": " + strings.Join(leases, ", ")
 	}

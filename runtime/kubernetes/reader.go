@@ -94,7 +94,7 @@ func (i *Instance) withReader(ctx context.Context, use func(*agent.Client) error
 			err = errors.Join(err, left)
 		}
 	}()
-	begin, cancel := context.WithTimeoutCause(ctx, startPatience, fault.New(fault.Unavailable, "a pod that reads the disk of sandbox %s did not start within %v", i.id, startPatience).
+	begin, cancel := context.WithTimeoutCause(ctx, i.d.startPatience, fault.New(fault.Unavailable, "a pod that reads the disk of sandbox %s did not start within %v", i.id, i.d.startPatience).
 		WithRemedy("see why by kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
 	defer cancel()
 	running, err := i.run(begin, p, nil)

@@ -166,7 +166,11 @@ func (d *disturbed) end(ctx context.Context, part string) error {
 		d.h.kill()
 		return nil
 	case "the API server for a while":
-		return d.c.Hold(ctx, cluster.APIServer)
+		if err := d.c.Hold(ctx, cluster.APIServer); err != nil {
+			return err
+		}
+		time.Sleep(3 * time.Second) // the while
+		return d.c.Release(cluster.APIServer)
 	case "a node":
 		return d.node.Die()
 	}
@@ -178,10 +182,6 @@ func (d *disturbed) again(ctx context.Context, part string) error {
 	switch part {
 	case "the server":
 		d.h.start()
-	case "the API server for a while":
-		if err := d.c.Release(cluster.APIServer); err != nil {
-			return err
-		}
 	case "a node":
 		if err := d.node.Close(ctx); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -106,10 +107,7 @@ func (l *noted) act(ctx context.Context, name string) error {
 		b.gone = true
 		l.mu.Unlock()
 		if err = c.Delete(ctx, b.id); err == nil {
-			l.mu.Lock()
-			delete(l.boxes, b.id)
-			l.dead[b.id] = true
-			l.mu.Unlock()
+			l.deleted(b.id)
 		}
 	}
 	return l.excused(err)
@@ -124,6 +122,14 @@ func (l *noted) create(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.boxes[box.ID] = &notedBox{id: box.ID, files: map[string]string{}}
 	return nil
+}
+
+// deleted notes that a sandbox is.
+func (l *noted) deleted(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.boxes, id)
+	l.dead[id] = true
 }
 
 // aMoment is a call that changes nothing.
@@ -174,17 +180,24 @@ func (l *noted) kept(ctx context.Context) error {
 		}
 	}
 	g := group{limit: 4}
-	for id, b := range l.boxes {
+	for id, b := range maps.Clone(l.boxes) {
 		switch {
 		case there[id] == "" && b.gone:
-			delete(l.boxes, id)
-			l.dead[id] = true
+			l.deleted(id)
 			continue
 		case there[id] == "":
 			return fmt.Errorf("%s was created, and is not there", id)
 		}
-		b.gone, b.down = false, false // the delete was never begun, or undone
-		g.do(func() error { return b.kept(ctx, l.h.client) })
+		b.down = false
+		g.do(func() error {
+			err := b.kept(ctx, l.h.client)
+			if b.gone && fault.Is(err, fault.NotFound) { // the delete was refused for now, and is done by now
+				l.deleted(b.id)
+				return nil
+			}
+			b.gone = false // the delete was never begun, or undone
+			return err
+		})
 	}
 	err := g.wait()
 	for id := range l.snapshots {
