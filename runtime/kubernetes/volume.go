@@ -96,6 +96,9 @@ func (d *Driver) volume(ctx context.Context, id sandbox.ID) (*corev1.PersistentV
 		return nil, fault.Wrap(fault.NotFound, err, "volume %s has no claim in the namespace %s", id, d.space)
 	}
 	if err == nil && c.DeletionTimestamp != nil {
+		if users, failed := d.users(ctx, id); failed == nil && len(users) == 0 { // it was removed, and is on its way
+			return nil, fault.New(fault.NotFound, "volume %s was removed", id)
+		}
 		err = fault.New(fault.Conflict, "the claim %s of volume %s is being deleted, and what is on it is lost once no pod has it", c.Name, id).
 			WithRemedy("copy what is needed out of the sandboxes that mount it, then delete the volume and make another")
 	}
