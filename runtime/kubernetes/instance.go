@@ -236,6 +236,11 @@ func (i *Instance) adopt(ctx context.Context) error {
 	if err != nil {
 		i.d.log.Warn("a sandbox's agent cannot be reached until the sandbox is stopped and started: its key is lost", "sandbox", i.id, "error", err)
 	}
+	i.mu.Lock()
+	if i.seen == nil {
+		i.seen = p
+	}
+	i.mu.Unlock()
 	i.rises(p, key)
 	return nil
 }

@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,17 +29,20 @@ func (i *Instance) Resize(ctx context.Context, l sandbox.Limits) error {
 	}
 	defer end()
 	i.mu.Lock()
-	up, pod := i.up, i.pod
+	up, pod, seen := i.up, i.pod, i.seen
 	i.mu.Unlock()
 	if !up {
+		return nil
+	}
+	want := i.d.resources(l)
+	delete(want.Limits, corev1.ResourceEphemeralStorage) // which does not change while it runs
+	delete(want.Requests, corev1.ResourceEphemeralStorage)
+	if seen != nil && seen.UID == pod && asksFor(seen, want) && hasLimits(seen, want) { // as after a start of the server
 		return nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, resizePatience, fault.New(fault.Unavailable, "the node of sandbox %s did not change its limits within %v", i.id, resizePatience).
 		WithRemedy("see kubectl -n %s describe pod %s", i.d.space, objectName(i.id)))
 	defer cancel()
-	want := i.d.resources(l)
-	delete(want.Limits, corev1.ResourceEphemeralStorage) // which does not change while it runs
-	delete(want.Requests, corev1.ResourceEphemeralStorage)
 	patch := map[string]any{"metadata": map[string]any{"uid": pod}, "spec": map[string]any{"containers": []any{map[string]any{"name": Container, "resources": want}}}}
 	got, err := kubeapi.Pods().Change(ctx, i.d.api, i.d.space, objectName(i.id), "resize", patch)
 	if err != nil {
@@ -82,6 +86,24 @@ func (i *Instance) awaitResize(ctx context.Context, p *corev1.Pod, want corev1.R
 func (i *Instance) refusedResize(c corev1.PodCondition) error {
 	return fault.New(fault.Conflict, "the node of sandbox %s does not change its limits: %s", i.id, said(c.Reason, c.Message)).
 		WithRemedy("ask for what the node has, or stop and start it")
+}
+
+// asksFor reports whether a pod asks its node for just that.
+func asksFor(p *corev1.Pod, want corev1.ResourceRequirements) bool {
+	at := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == Container })
+	if at < 0 {
+		return false
+	}
+	same := func(has, want corev1.ResourceList) bool {
+		for name, q := range want {
+			if h, ok := has[name]; !ok || h.Cmp(q) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	have := p.Spec.Containers[at].Resources
+	return same(have.Limits, want.Limits) && same(have.Requests, want.Requests)
 }
 
 // hasLimits reports whether the container's node has given it the limits.

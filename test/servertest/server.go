@@ -151,6 +151,9 @@ func (s *Server) Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// PID returns the id of its process, of the last start.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
 // Run runs a command of the server's administrator, and returns what it prints.
 func (s *Server) Run(args ...string) string {
 	s.t.Helper()
