@@ -97,6 +97,7 @@ bench: setup bin/sandpit-bench ## Measure, beside what a user would pick instead
 soak: setup build ## The long form of the tests' campaigns
 	SANDPIT_TEST_TLS=1 $(GO) test ./api/rest ./api/mcp
 	SANDPIT_TEST_ENGINES=trixie $(GO) test -timeout 1h -run '^(TestDriver|TestMappedUsers|TestRootless|TestPodman)$$' ./runtime/docker # Docker 26 and Podman 5.4
+	SANDPIT_SOAK=1 $(GO) test -timeout 1h -run '^TestDriver$$' ./runtime/kubernetes # all of the suite, and gVisor
 	SANDPIT_SOAK=1 CGO_ENABLED=1 $(GO) run ./internal/testgate -timeout 3h -run 'Soak|Leak|Survive|Many|Malformed|Hostile' $(ALL)
 
 FUZZTIME ?= 30s
