@@ -365,11 +365,16 @@ print(len(got) < 256)'`)
 		i, spec, id := p.create()
 		p.must(i.Stop(ctx, 0))
 		p.must(p.engine.StartContainer(ctx, id)) // its agent has nothing to read, and ends
-		for {
+		for late := time.After(2 * time.Minute); ; {
 			c, err := p.engine.InspectContainer(ctx, id)
 			p.must(err)
 			if !c.State.Running {
 				break
+			}
+			select {
+			case <-late: // Podman said so for half an hour once
+				t.Fatalf("the Engine says that it runs: %+v", c.State)
+			case <-time.After(10 * time.Millisecond):
 			}
 		}
 		p.must(i.Start(ctx, spec))
