@@ -21,14 +21,14 @@ const (
 )
 
 // Enter makes an overlay the root of the process, and of those that enter its mounts later. dir is a clean absolute path, of a directory on
-// the disk that keeps the changes, which is mounted there; nothing leads to it afterwards. All threads that share their root have the new one. After an error
+// the disk that keeps the changes, which is mounted there; nothing leads to it afterwards. All threads that share their root have the new one. With fresh the changes that are there are removed first. After an error
 // a part of the mounts may be made. Nobody else may change mounts meanwhile.
-func Enter(dir string) error {
+func Enter(dir string, fresh bool) error {
 	others, err := mounts(dir)
 	if err != nil {
 		return err
 	}
-	merged, err := overlay(dir)
+	merged, err := overlay(dir, fresh)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func Enter(dir string) error {
 }
 
 // overlay mounts it, and returns where.
-func overlay(dir string) (merged string, err error) {
+func overlay(dir string, fresh bool) (merged string, err error) {
 	var top unix.Stat_t
 	if err := unix.Stat("/", &top); err != nil {
 		return "", err
@@ -66,6 +66,11 @@ func overlay(dir string) (merged string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, disk.Close()) }()
+	if fresh {
+		if err := errors.Join(disk.RemoveAll(upperDir), disk.RemoveAll(workDir)); err != nil {
+			return "", fmt.Errorf("remove what was changed of the root: %w", err)
+		}
+	}
 	for _, name := range []string{upperDir, workDir, mergedDir} {
 		err := disk.Mkdir(name, 0o755)
 		if errors.Is(err, fs.ErrExist) {

@@ -22,6 +22,9 @@ import (
 // diskVariable is set in a process with namespaces of its own, and names the directory that is its disk.
 const diskVariable = "SANDPIT_OVERROOT_TEST_DISK"
 
+// freshVariable has such a process begin with no changes.
+const freshVariable = "SANDPIT_OVERROOT_TEST_FRESH"
+
 func TestMain(m *testing.M) {
 	if disk := os.Getenv(diskVariable); disk != "" {
 		runtime.LockOSThread()
@@ -59,7 +62,7 @@ func inside(disk, shell string) error {
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
 		return err
 	}
-	if err := overroot.Enter("/disk"); err != nil {
+	if err := overroot.Enter("/disk", os.Getenv(freshVariable) != ""); err != nil {
 		return err
 	}
 	out, err := exec.Command("/bin/sh", "-c", shell).CombinedOutput()
@@ -107,6 +110,15 @@ func TestWhatIsChangedIsThereTheNextTime(t *testing.T) {
 	}
 }
 
+func TestAFreshRootIsTheImage(t *testing.T) {
+	_, run := container(t)
+	run("echo new > /etc/new; rm /etc/image; mkdir -p /etc/full/of; echo mine2 > /deep/mine/file")
+	t.Setenv(freshVariable, "1")
+	if got := run("cat /etc/image; ls /etc; cat /deep/mine/file"); got != "image\nimage\nname\nmine2" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // What mounts are put on may be another thing by then, made by who has the root while there was no mount on it.
 func TestWhatMountsArePutOnIsMade(t *testing.T) {
 	for _, attack := range []string{
@@ -129,7 +141,7 @@ func TestWhatMountsArePutOnIsMade(t *testing.T) {
 }
 
 func TestADirectoryThatIsNoMountIsRefused(t *testing.T) {
-	if err := overroot.Enter(t.TempDir()); err == nil || !strings.Contains(err.Error(), "nothing is mounted at") {
+	if err := overroot.Enter(t.TempDir(), false); err == nil || !strings.Contains(err.Error(), "nothing is mounted at") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -196,7 +196,7 @@ func (i *Instance) begins(ctx context.Context, spec runtime.Spec, images referen
 	}
 	p, err := i.d.pod(spec, images, public)
 	if err == nil && i.keepsRoot {
-		err = keepRoot(p)
+		err = keepRoot(p, i.has(freshFile))
 	}
 	if err == nil {
 		err = i.number(p)

@@ -236,6 +236,9 @@ func (i *Instance) promiseSnapshot(id sandbox.ID) error {
 
 // kept forgets what the disk was to hold: it holds it.
 func (i *Instance) kept() error {
+	if err := i.unmark(freshFile); err != nil { // first: where this is all that was done the next start fills the disk again, and keeps the root
+		return err
+	}
 	if err := i.d.discard(i.pendingFile()); err != nil {
 		return fault.Wrap(fault.Internal, err, "that the disk of sandbox %s was filled cannot be kept", i.id)
 	}

@@ -64,21 +64,22 @@ func diskDirs() []string { return []string{sandbox.Workspace, sandbox.Artifacts,
 
 // agentConfig is what the agent reads, see package agent/boot/plain.
 type agentConfig struct {
-	Address     string            `json:"address"`
-	Server      *handshake.Public `json:"server"`
-	Log         string            `json:"log"`
-	UID         uint32            `json:"uid"`
-	GID         uint32            `json:"gid"`
-	Root        bool              `json:"root"`
-	Home        string            `json:"home"`
-	Disk        []string          `json:"disk"`
-	DiskAt      string            `json:"disk_at,omitempty"`
-	MaxLogBytes int64             `json:"max_log_bytes,omitempty"`
-	Threads     int               `json:"threads"`
-	OpenFiles   uint32            `json:"open_files"`
-	FewSockets  bool              `json:"few_sockets"`
-	Overlay     string            `json:"overlay,omitempty"`
-	Start       *agentStart       `json:"start,omitempty"`
+	Address      string            `json:"address"`
+	Server       *handshake.Public `json:"server"`
+	Log          string            `json:"log"`
+	UID          uint32            `json:"uid"`
+	GID          uint32            `json:"gid"`
+	Root         bool              `json:"root"`
+	Home         string            `json:"home"`
+	Disk         []string          `json:"disk"`
+	DiskAt       string            `json:"disk_at,omitempty"`
+	MaxLogBytes  int64             `json:"max_log_bytes,omitempty"`
+	Threads      int               `json:"threads"`
+	OpenFiles    uint32            `json:"open_files"`
+	FewSockets   bool              `json:"few_sockets"`
+	Overlay      string            `json:"overlay,omitempty"`
+	FreshOverlay bool              `json:"fresh_overlay,omitempty"`
+	Start        *agentStart       `json:"start,omitempty"`
 }
 
 // capabilities are those of an Engine's containers.

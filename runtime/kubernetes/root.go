@@ -31,14 +31,29 @@ func mountRights() []corev1.Capability {
 	return []corev1.Capability{"SYS_ADMIN", "SYS_CHROOT", "SETPCAP"}
 }
 
-// keepRoot makes a pod of a sandbox one that keeps its root.
-func keepRoot(p *corev1.Pod) error {
+// freshFile is noted of a sandbox whose root is the image again at its next start. What its disk is to hold is noted, too.
+const freshFile = "fresh"
+
+// freshen notes it. It is on the disk then.
+func (i *Instance) freshen() error {
+	err := i.d.instances.WriteFile(string(i.id)+"/"+freshFile, nil, 0o600)
+	if err == nil {
+		err = i.d.syncDir(instancesDir + "/" + string(i.id))
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, err, "that the root of sandbox %s is to be the image cannot be kept", i.id)
+	}
+	return nil
+}
+
+// keepRoot makes a pod of a sandbox one that keeps its root, from the image on if it is to be fresh.
+func keepRoot(p *corev1.Pod, fresh bool) error {
 	c := &p.Spec.Containers[0]
 	var config agentConfig
 	if err := json.Unmarshal([]byte(c.Args[1]), &config); err != nil {
 		return err
 	}
-	config.Overlay = insideRoot
+	config.Overlay, config.FreshOverlay = insideRoot, fresh
 	text, err := json.Marshal(config)
 	if err != nil {
 		return err
@@ -84,7 +99,7 @@ func (d *Driver) rootsKept(ctx context.Context) error {
 	}
 	p, err := d.pod(runtime.Spec{ID: sandbox.NewID(), Limits: sandbox.Limits{CPU: 0.1, MemoryMB: 64}}, references{d.agent, d.agent}, handshake.Public{})
 	if err == nil {
-		err = keepRoot(p)
+		err = keepRoot(p, false)
 	}
 	if err != nil {
 		return fault.Wrap(fault.Internal, err, "a pod that keeps its root cannot be described")

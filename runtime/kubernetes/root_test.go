@@ -72,6 +72,10 @@ func rootsKept(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	if got := run(t, i, "", "test -e /usr/lib/os-release && cat /usr/kept /tmp/mine file; ls /usr/games 2>&1 | grep -o 'No such'; tail -n 1 /etc/profile"); got != "kept\nmine\nwork\nNo such\nchanged" {
 		t.Errorf("after a stop: %q", got)
 	}
+	// An exec by hand is in the same root, and has the rights that the pod began with.
+	if got := clustertest.Kubectl(t, c, "-n", s.o.Space, "exec", "sandbox-"+string(spec.ID), "--", "sh", "-c", "cat /usr/kept; grep CapBnd /proc/self/status"); got != "kept\nCapBnd:\t00000000002405fb" {
+		t.Errorf("by hand: %q", got)
+	}
 	// Also one that the node takes down at once.
 	run(t, i, "root", "echo late > /usr/late; sync")
 	clustertest.Kubectl(t, c, "-n", s.o.Space, "delete", "pod", "sandbox-"+string(spec.ID), "--grace-period=0", "--force")
@@ -96,6 +100,23 @@ func rootsKept(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	again(t, found, spec)
 	if got := run(t, found, "", "cat /usr/late"); got != "late" {
 		t.Errorf("by the next server: %q", got)
+	}
+	// A rollback to a new disk has a new root, too, once.
+	if err := found.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Rollback(t.Context(), spec.ID, "", spec.Limits); err != nil {
+		t.Fatal(err)
+	}
+	if err := found.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, found, "root", "ls /usr/late /usr/kept /workspace 2>&1 | grep -c 'No such'; ls -d /usr/games; echo later > /usr/later"); got != "2\n/usr/games" {
+		t.Errorf("after a rollback to a new disk: %q", got)
+	}
+	again(t, found, spec)
+	if got := run(t, found, "", "cat /usr/later"); got != "later" {
+		t.Errorf("after the start behind that: %q", got)
 	}
 	for name, change := range map[string]func(o *kubernetes.Options){
 		"user_namespaces":    func(o *kubernetes.Options) { o.Users = false },

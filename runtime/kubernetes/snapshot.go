@@ -109,7 +109,10 @@ func (d *Driver) Rollback(ctx context.Context, of, from sandbox.ID, _ sandbox.Li
 		return err
 	}
 	defer f.remove()
-	return i.promise(f.name)
+	if err := i.promise(f.name); err != nil || !i.keepsRoot {
+		return err
+	}
+	return i.freshen()
 }
 
 // Snapshots lists those of the server's directory.

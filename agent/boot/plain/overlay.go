@@ -28,7 +28,7 @@ func (c *Config) overlay() error {
 	if err := inUserNamespace(); err != nil {
 		return err
 	}
-	if err := overroot.Enter(c.Overlay); err != nil {
+	if err := overroot.Enter(c.Overlay, c.FreshOverlay); err != nil {
 		return fmt.Errorf("have the root on the disk: %w", err)
 	}
 	for _, right := range mountRights {
@@ -40,7 +40,7 @@ func (c *Config) overlay() error {
 		return err
 	}
 	again := *c
-	again.Overlay = ""
+	again.Overlay, again.FreshOverlay = "", false
 	text, err := json.Marshal(again)
 	if err != nil {
 		return err

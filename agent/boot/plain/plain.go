@@ -75,6 +75,8 @@ type Config struct {
 	// Overlay is a directory of a disk that keeps what is changed of the root: the agent, which may mount then, makes an overlay over
 	// the container's root the root, and begins again without the right to. It takes Server.
 	Overlay string `json:"overlay,omitempty"`
+	// FreshOverlay has what that directory keeps be removed first.
+	FreshOverlay bool `json:"fresh_overlay,omitempty"`
 	// Start is of a disk that another agent may be begun on while this one goes on.
 	Start   *Start `json:"start,omitempty"`
 	Version string `json:"version,omitempty"` // told by a ping
