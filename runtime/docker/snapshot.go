@@ -122,11 +122,12 @@ func (i *Instance) commit(ctx context.Context, repository, tag string, id sandbo
 	return i.d.engine.CommitContainer(ctx, c.ID, to)
 }
 
-// expectPauses has that many events of a container that was frozen be the driver's own.
+// expectPauses has n more events of a container that was frozen be the driver's own, or fewer if it is negative. Events may come so late that those
+// of several pauses are still to come.
 func (i *Instance) expectPauses(n int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.pauses = n
+	i.pauses = max(0, i.pauses+n)
 }
 
 // freeze has the container stand still until goOn, and no stream begin meanwhile. The Engine's own way is not that: Docker copies the
@@ -143,7 +144,7 @@ func (i *Instance) freeze(ctx context.Context) (goOn func(), err error) {
 	i.expectPauses(1)
 	if err := i.freezing(ctx, func() error { return i.d.engine.PauseContainer(ctx, i.its()) }); err != nil {
 		begin()
-		i.expectPauses(0)
+		i.expectPauses(-1)
 		return nil, errors.Join(i.orDown(err), i.thaw(ctx))
 	}
 	return func() {
