@@ -8,6 +8,7 @@ import (
 	"errors"
 	"testing"
 
+	"sandpit.dev/runtime/docker/engineapi"
 	"sandpit.dev/sandbox"
 )
 
@@ -37,4 +38,24 @@ func TestWhoWaitsForAVerbEndsWithHisContext(t *testing.T) {
 		t.Fatalf("the next verb: %v", err)
 	}
 	end()
+}
+
+// TestPausesThatAreToldLateAreNobodyElses: an Engine may tell of a pause only after the next one has begun and ended.
+func TestPausesThatAreToldLateAreNobodyElses(t *testing.T) {
+	t.Parallel()
+	i := new(Driver).newInstance(sandbox.NewID())
+	i.container = "c"
+	told := engineapi.Event{Action: actionPause}
+	told.Actor.ID = i.container
+	for range 2 {
+		i.expectPauses(1)
+	}
+	for n := range 3 {
+		if err := i.heard(t.Context(), told); err != nil {
+			t.Fatal(err)
+		}
+		if i.frozen != (n == 2) {
+			t.Errorf("after %d of 2 pauses of its own and then another: frozen is %v", n+1, i.frozen)
+		}
+	}
 }

@@ -52,8 +52,9 @@ func (i *Instance) Pause(ctx context.Context) error {
 		i.continueAgent(work)
 		return err
 	}
+	i.expectPauses(1) // before its event comes, which may be after Resume
 	i.mu.Lock()
-	i.paused, i.pauses = true, 1 // before its event comes, which may be after Resume
+	i.paused = true
 	i.mu.Unlock()
 	err = i.freezing(work, func() error { return i.d.engine.PauseContainer(work, i.its()) })
 	begin()
@@ -64,9 +65,11 @@ func (i *Instance) Pause(ctx context.Context) error {
 			_ = i.unmark(pausingFile) // at worst the next server tells the agent to go on
 			return nil
 		}
+	} else {
+		i.expectPauses(-1)
 	}
 	i.mu.Lock()
-	i.paused, i.pauses = false, 0
+	i.paused = false
 	i.mu.Unlock()
 	if undo := i.resume(work); undo != nil {
 		i.d.log.Error("a sandbox that could not be paused may stand still", "sandbox", i.id, "error", undo)
