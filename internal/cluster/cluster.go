@@ -19,7 +19,7 @@ type Options struct {
 	Dir      string // holds all that it keeps; it exists, and is not below /run or /opt
 	Group    string // name of the control groups below which its own are; nobody else's
 	Programs *programs.Finder
-	Services bool // it has kube-proxy and CoreDNS, so that services have addresses and names
+	Services bool // its first node has kube-proxy and CoreDNS, so that services have addresses and names there
 	GVisor   bool // its first node has pods of the runtime class [GVisorClass], too
 }
 

@@ -10,5 +10,5 @@
 //
 // A node changes the host that it runs on. So it has namespaces of its own for mounts, processes and the network,
 // control groups below one name, and files of its own in the place of the kernel's settings that it would change.
-// Ended is process 1 of its namespace, and with it all that it started.
+// Close kills process 1 of these namespaces, and the kernel ends all else in them.
 package cluster

@@ -79,13 +79,13 @@ func (m *Machine) wait(ctx context.Context) error {
 			m.ended <- err
 			return fmt.Errorf("the node ended: %s", m.lastWords())
 		case <-limit.Done():
-			return fmt.Errorf("the node is not ready after %v: %w: %s", readyTimeout, ctx.Err(), m.lastWords())
+			return fmt.Errorf("the node is not ready after %v: %w: %s", readyTimeout, limit.Err(), m.lastWords())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// lastWords returns the end of what each component said.
+// lastWords returns the last KiB of each component's log.
 func (m *Machine) lastWords() string {
 	files, _ := filepath.Glob(filepath.Join(m.dir, "log", "*")) // the pattern is valid
 	var out strings.Builder

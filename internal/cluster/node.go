@@ -81,6 +81,7 @@ func (n *Added) place() error {
 func (n *Added) connect(ctx context.Context) error {
 	const join = `set -e
 ip link show br0 >/dev/null 2>&1 || { ip link add br0 type bridge && ip link set br0 up && ip link set eth0peer master br0; }
+ip link del "$1" 2>/dev/null || : # of a node of this name that was closed, whose network goes a moment later
 ip link add "$1" type veth peer name eth0 netns "$2"
 ip link set "$1" master br0 up
 ip route replace "$3" via "$4"`

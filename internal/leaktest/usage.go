@@ -4,10 +4,12 @@
 package leaktest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -15,6 +17,15 @@ import (
 // shares count by its share.
 func PSS(pid int) (int64, error) {
 	return field("/proc/"+strconv.Itoa(pid)+"/smaps_rollup", "Pss:")
+}
+
+// RSS returns a process's resident set, in bytes. The error is syscall.ESRCH of one that is ending: its memory is gone before its number.
+func RSS(pid int) (int64, error) {
+	n, err := field("/proc/"+strconv.Itoa(pid)+"/status", "VmRSS:")
+	if errors.Is(err, errNoLine) {
+		err = fmt.Errorf("process %d has no resident set: %w", pid, syscall.ESRCH)
+	}
+	return n, err
 }
 
 // Available returns the memory that the host could still provide, in bytes.
@@ -27,6 +38,8 @@ func CPU(pid int) (time.Duration, error) {
 	s, err := ReadStat(pid)
 	return s.Own + s.Children, err
 }
+
+var errNoLine = errors.New("there is no such line")
 
 func field(path, name string) (int64, error) {
 	b, err := os.ReadFile(path)
@@ -42,5 +55,5 @@ func field(path, name string) (int64, error) {
 			return kb << 10, nil
 		}
 	}
-	return 0, fmt.Errorf("%s has no line %s", path, name)
+	return 0, fmt.Errorf("%s: %s: %w", path, name, errNoLine)
 }

@@ -158,6 +158,9 @@ func TestValuesThatAreWrongAreRefused(t *testing.T) {
 		"Level":         {"sandboxes.podSecurity=restricted", "/sandboxes/podSecurity"},
 		"NoNameOfHosts": {"ingress.enabled=true", "ingress.host"},
 		"Digest":        {"image.digest=latest", "/image/digest"},
+		"MoreReach":     {"sandboxes.more.reach=forward", "/sandboxes/more"},
+		"ConfigListen":  {"config.listen=:9090", "/config"},
+		"ConfigSpace":   {"config.kubernetes.namespace=elsewhere", "/config/kubernetes"},
 		"OneNamespace":  {"sandboxes.createNamespace=true", "sandboxes.namespace"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"sandpit.dev/client"
 	"sandpit.dev/image/imagetest"
 	"sandpit.dev/internal/cluster/clustertest"
+	"sandpit.dev/internal/leaktest"
 	"sandpit.dev/test/servertest"
 )
 
@@ -167,16 +167,12 @@ func deleteAll(t *testing.T, s *servertest.Server, ids []string) {
 	}
 }
 
-// residentMB is the memory of the server's process.
-func residentMB(t *testing.T, s *servertest.Server) int {
+// residentMB returns the memory of the server's process.
+func residentMB(t *testing.T, s *servertest.Server) int64 {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.PID()))
+	n, err := leaktest.RSS(s.PID())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kb, err := strconv.Atoi(string(regexp.MustCompile(`VmRSS:\s+(\d+)`).FindSubmatch(b)[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kb >> 10
+	return n >> 20
 }

@@ -161,6 +161,9 @@ func (n *nodes) follow(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the API server answers %s", resp.Status)
+	}
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	for in := json.NewDecoder(resp.Body); ; {
@@ -211,7 +214,7 @@ func (n *nodes) heard(p *corev1.Pod, gone bool) (work func(context.Context, *pod
 		return nil, nil
 	}
 	n.next = n.next.Next()
-	fresh := &pod{name: p.Name, uid: string(p.UID), address: n.next}
+	fresh := &pod{name: p.Name, uid: string(p.UID), address: n.next, begun: make(chan struct{})}
 	n.pods[p.Name], n.at[n.next] = fresh, fresh
 	return func(ctx context.Context, of *pod) error {
 		status, err := of.begin(ctx, n.dir, p)

@@ -22,11 +22,12 @@ import (
 	"sandpit.dev/agent/server/view"
 )
 
-// pod is a pod, or rather its agent.
+// pod is the agent that stands for a pod of a fake node.
 type pod struct {
 	name, uid string
 	address   netip.Addr
-	log       string // its first line
+	begun     chan struct{} // closed once begin has returned; what follows is set then
+	log       string        // its first line
 
 	door    *serve.Door
 	running context.Context
@@ -39,6 +40,7 @@ const user = 1000
 
 // begin has the agent of a pod serve, as the pod's arguments say, and returns the status of the pod.
 func (p *pod) begin(ctx context.Context, dir string, of *corev1.Pod) (map[string]any, error) {
+	defer close(p.begun)
 	now := time.Now().UTC().Format(time.RFC3339)
 	if of.Labels["sandpit.dev/probe"] != "" { // it ends at once, as where policies are kept to
 		code := 0
@@ -108,6 +110,7 @@ func (p *pod) disk(dir string) (*os.File, error) {
 
 // end ends the agent.
 func (p *pod) end() {
+	<-p.begun
 	if p.stop != nil {
 		p.stop()
 		p.served.Wait()

@@ -4,6 +4,7 @@
 package load_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -139,17 +140,24 @@ func (d *disturbed) underLoad(ctx context.Context, l *noted, round int, part str
 			}
 		})
 	}
+	idle := make(chan struct{}) // closed once all callers have ended, as after an error of each
+	go func() { g.wg.Wait(); close(idle) }()
 	calls := 0
-	for range callers + rand.IntN(callers) {
-		<-began
-		calls++
+	begins := func() {
+		select {
+		case <-began:
+			calls++
+		case <-idle:
+		}
 	}
-	time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond)))) // a moment within a call
+	for range callers + rand.IntN(callers) {
+		begins()
+	}
+	time.Sleep(time.Duration(rand.Int64N(int64(300 * time.Millisecond)))) // no event marks a random moment within a call
 	err := d.end(ctx, part)
 	for range 2 * callers { // some calls meanwhile and behind it
 		if part != "the server" && err == nil {
-			<-began
-			calls++
+			begins()
 		}
 	}
 	close(over)
@@ -169,7 +177,7 @@ func (d *disturbed) end(ctx context.Context, part string) error {
 		if err := d.c.Hold(ctx, cluster.APIServer); err != nil {
 			return err
 		}
-		time.Sleep(3 * time.Second) // the while
+		time.Sleep(3 * time.Second) // longer than clients take to ask again, shorter than calls wait
 		return d.c.Release(cluster.APIServer)
 	case "a node":
 		return d.node.Die()
@@ -203,7 +211,7 @@ func (d *disturbed) nothingLeft(ctx context.Context) error {
 		}
 		select {
 		case <-limit.Done():
-			return fmt.Errorf("after all was deleted there is %s, %w", out, err)
+			return fmt.Errorf("after all was deleted there is %s: %w", out, cmp.Or(err, limit.Err()))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

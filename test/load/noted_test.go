@@ -179,6 +179,7 @@ func (l *noted) kept(ctx context.Context) error {
 			l.boxes[id] = &notedBox{id: id, files: map[string]string{}}
 		}
 	}
+	var missing error
 	g := group{limit: 4}
 	for id, b := range maps.Clone(l.boxes) {
 		switch {
@@ -186,7 +187,8 @@ func (l *noted) kept(ctx context.Context) error {
 			l.deleted(id)
 			continue
 		case there[id] == "":
-			return fmt.Errorf("%s was created, and is not there", id)
+			missing = errors.Join(missing, fmt.Errorf("%s was created, and is not there", id))
+			continue
 		}
 		b.down = false
 		g.do(func() error {
@@ -199,7 +201,7 @@ func (l *noted) kept(ctx context.Context) error {
 			return err
 		})
 	}
-	err := g.wait()
+	err := errors.Join(missing, g.wait())
 	for id := range l.snapshots {
 		if _, e := l.h.client.GetSnapshot(ctx, id); e != nil {
 			err = errors.Join(err, fmt.Errorf("snapshot %s: %w", id, e))
@@ -219,19 +221,27 @@ func (b *notedBox) kept(ctx context.Context, c *client.Client) error {
 			}
 		}
 		if err != nil && !fault.Is(err, fault.Unavailable) && !fault.Is(err, fault.State) && !fault.Is(err, fault.Exhausted) || ctx.Err() != nil {
-			return fmt.Errorf("%s does not run again: %w", b.id, err)
+			return fmt.Errorf("%s does not run again: %w", b.id, errors.Join(err, ctx.Err()))
 		}
 		_ = aMoment(ctx)
 	}
-	for path, want := range b.files {
-		f, err := c.ReadFile(ctx, b.id, path, client.ReadOptions{})
+	return readBack(ctx, c, b.id, b.files)
+}
+
+// readBack reports the first file of a sandbox that does not have the content which is wanted.
+func readBack(ctx context.Context, c *client.Client, id string, files map[string]string) error {
+	for path, want := range files {
+		f, err := c.ReadFile(ctx, id, path, client.ReadOptions{})
 		if err != nil {
-			return fmt.Errorf("%s: file %s was written: %w", b.id, path, err)
+			return fmt.Errorf("%s: file %s was written: %w", id, path, err)
 		}
 		got, err := io.ReadAll(f)
 		_ = f.Close()
-		if err != nil || string(got) != want {
-			return fmt.Errorf("%s: file %s has %q, %w; want %q", b.id, path, got, err, want)
+		if err != nil {
+			return fmt.Errorf("%s: file %s cannot be read: %w", id, path, err)
+		}
+		if string(got) != want {
+			return fmt.Errorf("%s: file %s has %q, want %q", id, path, got, want)
 		}
 	}
 	return nil

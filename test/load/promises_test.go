@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -250,16 +249,8 @@ func (b *promised) kept(ctx context.Context, c *client.Client, h *host) error {
 			return fmt.Errorf("%s: background command %s is not in the activity", b.id, id)
 		}
 	}
-	for path, want := range b.files {
-		f, err := c.ReadFile(ctx, b.id, path, client.ReadOptions{})
-		if err != nil {
-			return fmt.Errorf("%s: file %s was written: %w", b.id, path, err)
-		}
-		got, err := io.ReadAll(f)
-		_ = f.Close()
-		if err != nil || string(got) != want {
-			return fmt.Errorf("%s: file %s has %q, %w; want %q", b.id, path, got, err, want)
-		}
+	if err := readBack(ctx, c, b.id, b.files); err != nil {
+		return err
 	}
 	return b.granted.kept(ctx, c, h, b.id)
 }

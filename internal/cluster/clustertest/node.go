@@ -33,13 +33,15 @@ func AddNode(t testing.TB, c *cluster.Cluster, o cluster.NodeOptions) *cluster.A
 // Answers waits until the API server answers.
 func Answers(t testing.TB, c *cluster.Cluster) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for {
-		out, err := c.Kubectl(t.Context(), "get", "--raw", "/readyz").CombinedOutput()
+		out, err := c.Kubectl(ctx, "get", "--raw", "/readyz").CombinedOutput()
 		if err == nil {
 			return
 		}
 		select {
-		case <-t.Context().Done():
+		case <-ctx.Done():
 			t.Fatalf("the API server does not answer: %s", out)
 		case <-time.After(100 * time.Millisecond):
 		}
