@@ -19,6 +19,7 @@ import (
 	"github.com/coder/websocket"
 
 	v1 "sandpit.dev/api/v1"
+	"sandpit.dev/internal/leaktest"
 )
 
 // Daytona is what the wire of Daytona's clients costs. Both of a pair are the same call, by /v1 and by that wire, on warm
@@ -239,7 +240,7 @@ func (s *server) sockets(ctx context.Context, n int) (_ float64, err error) {
 	if err := s.again(ctx); err != nil {
 		return 0, err
 	}
-	before, err := residentKB(s.cmd.Process.Pid)
+	before, err := leaktest.RSS(s.cmd.Process.Pid)
 	if err != nil {
 		return 0, err
 	}
@@ -248,8 +249,8 @@ func (s *server) sockets(ctx context.Context, n int) (_ float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	after, err := residentKB(s.cmd.Process.Pid)
-	return float64(after-before) / 1000, err
+	after, err := leaktest.RSS(s.cmd.Process.Pid)
+	return float64(after-before) / 1024 / 1000, err
 }
 
 // openSockets opens so many event sockets, which closeAll closes, also after an error.

@@ -6,7 +6,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -50,13 +49,13 @@ func (e *engine) heldNow() (memory float64, descriptors int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	var kB int64
+	var bytes int64
 	found := false
 	for _, p := range procs {
 		if p.Dead || p.Name != "dockerd" && !strings.HasPrefix(p.Name, "containerd") {
 			continue
 		}
-		rss, err := residentKB(p.PID)
+		rss, err := leaktest.RSS(p.PID)
 		var open []os.DirEntry
 		if err == nil {
 			open, err = os.ReadDir("/proc/" + strconv.Itoa(p.PID) + "/fd")
@@ -67,29 +66,14 @@ func (e *engine) heldNow() (memory float64, descriptors int, err error) {
 		if err != nil {
 			return 0, 0, err
 		}
-		kB += rss
+		bytes += rss
 		descriptors += len(open)
 		found = found || p.Name == "dockerd"
 	}
 	if !found {
 		return 0, 0, errors.New("the Engine's process is not found")
 	}
-	return hundredths(float64(kB) / 1024), descriptors, nil
-}
-
-// residentKB is a process's resident set. Of a process that is ending it is syscall.ESRCH: its memory is gone before
-// its number.
-func residentKB(pid int) (int64, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("process %d has no resident set: %w", pid, syscall.ESRCH)
+	return hundredths(float64(bytes) / (1 << 20)), descriptors, nil
 }
 
 // holding says what the Engine holds before and after fn.

@@ -230,15 +230,12 @@ func (s *session) podCycles(ctx context.Context, d *dockerServer, n int, r *OnKu
 		if err != nil {
 			return err
 		}
-		took, err := timedOnce(func() error { _, err := d.client.Stop(ctx, id); return err })
-		stop.add(took, err)
-		took, err = timedOnce(func() error {
+		stop.add(timedOnce(func() error { _, err := d.client.Stop(ctx, id); return err }))
+		again.add(timedOnce(func() error {
 			_, err := d.client.Start(ctx, id)
 			return errors.Join(err, d.exec(ctx, id, byArgv))
-		})
-		again.add(took, err)
-		took, err = timedOnce(func() error { return d.client.Delete(ctx, id) })
-		remove.add(took, err)
+		}))
+		remove.add(timedOnce(func() error { return d.client.Delete(ctx, id) }))
 	}
 	r.Stop, r.Again, r.Delete = stop.figures(), again.figures(), remove.figures()
 	return nil

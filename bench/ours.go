@@ -157,12 +157,8 @@ func (o *ours) operations(ctx context.Context, pairs int, out *Report) (err erro
 	}
 	var stop, start series
 	for range few {
-		began := time.Now()
-		_, err := o.client.Stop(ctx, box.ID)
-		stop.add(time.Since(began), err)
-		began = time.Now()
-		_, err = o.client.Start(ctx, box.ID)
-		start.add(time.Since(began), err)
+		stop.add(timedOnce(func() error { _, err := o.client.Stop(ctx, box.ID); return err }))
+		start.add(timedOnce(func() error { _, err := o.client.Start(ctx, box.ID); return err }))
 	}
 	out.Operations.Stop, out.Operations.Start = stop.figures(), start.figures()
 	return ctx.Err()
