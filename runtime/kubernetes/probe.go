@@ -87,7 +87,7 @@ func (d *Driver) Probe(ctx context.Context) (runtime.Capabilities, error) {
 		keeps += "; who holds a disk that does not come is not told: the server's account may not, in the namespace " + d.space + ": " + eventsRight().String()
 	}
 	if len(leases) > 0 {
-		keeps += "; that a node is lost is told a minute later than it could be: the server's account may not, in the namespace " + kubeapi.NodeLeases + ": " + strings.Join(leases, ", ")
+		keeps += "; that a node is lost is told after 50 s, and not within half a minute: the server's account may not, in the namespace " + kubeapi.NodeLeases + ": " + strings.Join(leases, ", ")
 	}
 	const other = "use the native runtime"
 	return runtime.Capabilities{

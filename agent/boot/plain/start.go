@@ -16,11 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Start tells the starts of a disk apart. Where machines share disks, an agent that nobody hears of any more may go on while another one is begun on
-// its disk elsewhere: so each notes its number there, and ends itself, and with that all that it started, when it finds a later one.
+// Start numbers the starts of a disk. Where machines share disks, an agent on a machine that is cut off may go on while another agent is started on
+// the same disk elsewhere. Each agent writes its number to the disk, and exits, with all processes that it started, when it reads a greater one.
 type Start struct {
 	Number int64 `json:"number"` // greater than those of all starts before
-	// Wait has the agent begin only when one before it has had the time to find the number.
+	// Wait delays the agent until one before it must have read the number.
 	Wait bool `json:"wait,omitempty"`
 }
 
@@ -39,7 +39,7 @@ type errLater int64
 
 func (e errLater) Error() string { return laterStart + strconv.FormatInt(int64(e), 10) }
 
-// note notes a start, unless there is a later one.
+// note writes the number to the disk. It returns errLater if the disk has a greater one.
 func (s *Start) note(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory of logs: %w", err)
@@ -63,7 +63,7 @@ func (s *Start) note(dir string) error {
 	if err != nil {
 		return fmt.Errorf("note the start: %w", err)
 	}
-	if s.Wait {
+	if s.Wait { // an agent that is cut off can tell nobody that it has ended
 		time.Sleep(startWait)
 	}
 	return nil

@@ -19,7 +19,7 @@ const (
 	maxNames = 100_000 // of one directory
 )
 
-// temporary are directories that nobody expects to outlive anything.
+// temporary returns directories whose content is not reported.
 func temporary() []string {
 	return []string{"/tmp", "/var/tmp", "/run", "/var/run", "/var/cache", "/var/log"}
 }
