@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/johannesboyne/gofakes3"
@@ -338,5 +339,31 @@ func BenchmarkWrite(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// lost is a store that keeps what it is given, and says that it did not.
+type lost struct {
+	blob.Store
+	after atomic.Int32
+}
+
+func (l *lost) Put(ctx context.Context, name string, r io.Reader) error {
+	if err := l.Store.Put(ctx, name, r); err != nil || l.after.Add(-1) >= 0 {
+		return err
+	}
+	return errors.New("the answer was lost")
+}
+
+func TestWhatAStoreKeptWithoutSayingSoIsRemoved(t *testing.T) {
+	d := dir.New(t.TempDir())
+	b := &lost{Store: d}
+	b.after.Store(2)
+	s := open(t, b)
+	if _, err := s.Write(t.Context(), func(w io.Writer) error { _, err := w.Write(noise(1, 8<<20)); return err }); err == nil || errors.Is(err, chunks.ErrLeft) {
+		t.Errorf("Write: %v", err)
+	}
+	if err := d.List(t.Context(), func(name string) error { t.Errorf("it keeps %s", name); return nil }); err != nil {
+		t.Error(err)
 	}
 }

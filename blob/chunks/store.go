@@ -110,13 +110,24 @@ func (s *Store) keep(ctx context.Context, data []byte) (Chunk, error) {
 	if u.n == 0 {
 		packed := s.pack.EncodeAll(data, make([]byte, 0, len(data)/2))
 		if err := s.blobs.Put(ctx, c.Sum.name(), bytes.NewReader(packed)); err != nil {
-			return Chunk{}, err
+			return Chunk{Sum: c.Sum}, err // which may have been stored
 		}
 		u.stored = uint32(len(packed)) //nolint:gosec // a little more than maxSize
 	}
 	c.Stored = u.stored
 	p.uses[c.Sum] = use{u.n + 1, u.stored}
 	return c, nil
+}
+
+// forget removes a chunk that may have been stored, unless an index has it.
+func (s *Store) forget(ctx context.Context, sum Sum) error {
+	p := s.part(sum)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.uses[sum].n > 0 {
+		return nil
+	}
+	return s.blobs.Remove(ctx, sum.name())
 }
 
 // Drop is the opposite of Hold: it removes the chunks that no index has any more. After an error some that nobody counts are left, which Sweep

@@ -35,9 +35,13 @@ func (s *Store) Write(ctx context.Context, write func(io.Writer) error) (Index, 
 		err = ctx.Err()
 	}
 	x := make(Index, 0, len(w.chunks))
+	var unsure []Sum
 	for _, c := range w.chunks {
-		if c.Size > 0 { // it was kept
+		switch {
+		case c.Size > 0: // it was kept
 			x = append(x, *c)
+		case c.Sum != Sum{}:
+			unsure = append(unsure, c.Sum)
 		}
 	}
 	if err == nil {
@@ -45,7 +49,11 @@ func (s *Store) Write(ctx context.Context, write func(io.Writer) error) (Index, 
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoPatience)
 	defer cancel()
-	if left := s.Drop(undo, x); left != nil {
+	left := s.Drop(undo, x)
+	for _, sum := range unsure {
+		left = errors.Join(left, s.forget(undo, sum))
+	}
+	if left != nil {
 		err = errors.Join(err, ErrLeft, left)
 	}
 	return nil, err

@@ -94,7 +94,7 @@ func (d *Driver) look(ctx context.Context) (version string, err error) {
 	return version, nil
 }
 
-// tell has the instance of a pod hear of it.
+// tell passes a pod of the watch to its instance.
 func (d *Driver) tell(p *corev1.Pod, gone bool) {
 	d.past.saw(p.ResourceVersion)
 	d.mu.Lock()
@@ -105,8 +105,15 @@ func (d *Driver) tell(p *corev1.Pod, gone bool) {
 	}
 }
 
-// hear takes what became of a pod of its name.
+// hear updates i with the state of a pod of its name; gone reports that the pod was deleted.
 func (i *Instance) hear(p *corev1.Pod, gone bool) {
+	if unready := i.update(p, gone); unready {
+		i.d.suspect(p.Spec.NodeName)
+	}
+}
+
+// update is hear, and reports whether the cluster takes the node of the pod that is up for lost. What follows from that is done without i.mu.
+func (i *Instance) update(p *corev1.Pod, gone bool) (unready bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.seen = p
@@ -116,15 +123,17 @@ func (i *Instance) hear(p *corev1.Pod, gone bool) {
 	close(i.heard)
 	i.heard = make(chan struct{})
 	if !i.up || p.UID != i.pod {
-		return
+		return false
 	}
 	if exit, over := exitOf(p); over {
 		i.endsLocked(exit)
-	} else if gone {
-		i.endsLocked(runtime.Exit{Cause: sandbox.CauseHost, Detail: podDeleted})
-	} else if isUnready(p) {
-		i.d.suspect(p.Spec.NodeName)
+		return false
 	}
+	if gone {
+		i.endsLocked(runtime.Exit{Cause: sandbox.CauseHost, Detail: podDeleted})
+		return false
+	}
+	return isUnready(p)
 }
 
 // missing takes that a list which was asked for at a time lacks all pods but those that are listed.
