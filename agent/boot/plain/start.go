@@ -27,8 +27,9 @@ type Start struct {
 const (
 	startFile  = "start" // in the directory of logs: the number of the last start
 	maxStart   = 20      // bytes
+	maxNumber  = 1 << 62 // what is greater nobody's start was
 	startEvery = 5 * time.Second
-	startWait  = 2 * startEvery
+	startWait  = 2 * startEvery // twice the period at which an agent reads the number
 )
 
 // laterStart is what an agent writes in the place of its public half if the disk has a later start, before the number of that.
@@ -50,8 +51,16 @@ func (s *Start) note(dir string) error {
 	case last > s.Number:
 		return errLater(last)
 	}
+	// Who is root inside may have put anything there.
 	fresh := dir + "/" + startFile + ".new"
-	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	err := os.RemoveAll(fresh)
+	if st, lost := os.Lstat(dir + "/" + startFile); err == nil && lost == nil && st.IsDir() {
+		err = os.RemoveAll(dir + "/" + startFile)
+	}
+	if err != nil {
+		return fmt.Errorf("note the start: %w", err)
+	}
+	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("note the start: %w", err)
 	}
@@ -82,7 +91,7 @@ func lastStart(dir string) (int64, error) {
 	b := make([]byte, maxStart)
 	n, _ := f.Read(b) // what cannot be read is no number
 	number, err := strconv.ParseInt(strings.TrimSpace(string(b[:n])), 10, 64)
-	if err != nil {
+	if err != nil || number < 0 || number > maxNumber {
 		return 0, nil //nolint:nilerr // who may write there may write anything
 	}
 	return number, nil

@@ -50,3 +50,27 @@ func TestAStartBehindALaterOne(t *testing.T) {
 		t.Errorf("it notes %q, %v", got, err)
 	}
 }
+
+// Root of the sandbox may put anything in the place of the number, and of the file that it is written to first: the next start goes on.
+func TestWhatRootPutsInThePlaceOfTheNumber(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"a directory":    func(path string) error { return os.MkdirAll(path+"/full", 0o700) },
+		"a link":         func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"a pipe":         func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"too large":      func(path string) error { return os.WriteFile(path, []byte("9223372036854775807"), 0o600) },
+		"less than zero": func(path string) error { return os.WriteFile(path, []byte("-5"), 0o600) },
+	} {
+		for _, name := range []string{"/start", "/start.new"} {
+			dir := t.TempDir()
+			if err := put(dir + name); err != nil {
+				t.Fatal(err)
+			}
+			if err := plain.Note(9, dir); err != nil {
+				t.Errorf("%s at %s: %v", what, name, err)
+			}
+			if got, err := os.ReadFile(dir + "/start"); err != nil || string(got) != "9" {
+				t.Errorf("%s at %s: it notes %q, %v", what, name, got, err)
+			}
+		}
+	}
+}
