@@ -34,7 +34,7 @@ func (i *Instance) noticing(address string, key *handshake.Key, broke chan<- str
 	}}).DialContext)
 }
 
-// noticed is a connection of which somebody is told that it broke.
+// noticed is a connection that sends to broke when a Read fails.
 type noticed struct {
 	net.Conn
 	broke chan<- struct{}

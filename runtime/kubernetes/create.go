@@ -25,6 +25,7 @@ const (
 	undoPatience  = 2 * time.Minute // what is taken back gets
 	wordPatience  = 30 * time.Second
 	claimPatience = 30 * time.Second // a claim gets to be bound
+	maxMoves      = 3                // from nodes that are lost as it starts
 )
 
 // check refuses what this driver cannot do, before anything is made.
@@ -165,7 +166,7 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 		}
 	}
 	running, key, err := i.begins(ctx, spec, images)
-	for errors.Is(err, errNodeLost) { // another node gets it
+	for moves := 0; errors.Is(err, errNodeLost) && moves < maxMoves; moves++ { // another node gets it, unless its volumes hold it on that one
 		i.mark(lostFile)
 		if err = i.clearPod(ctx); err == nil {
 			running, key, err = i.begins(ctx, spec, images)
@@ -178,7 +179,8 @@ func (i *Instance) start(ctx context.Context, spec runtime.Spec, images referenc
 		err = i.fill(ctx, running.Status.PodIP, key)
 	}
 	if err == nil {
-		err = i.unmark(lostFile)
+		// Last: a start after one that was broken off before makes the root fresh once more, and no command has run.
+		err = errors.Join(i.unmark(lostFile), i.unmark(freshFile))
 	}
 	if err != nil {
 		return err
@@ -226,12 +228,15 @@ func (i *Instance) run(ctx context.Context, p *corev1.Pod, mounts []sandbox.Moun
 	return i.await(ctx, made)
 }
 
-func (i *Instance) makePod(ctx context.Context, p *corev1.Pod) (*corev1.Pod, error) {
-	i.d.nodes.avoid(&p.Spec)
-	made, err := kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
-	if fault.Is(err, fault.Exists) { // of an earlier start
-		if err = i.clearPod(ctx); err == nil {
-			made, err = kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
+// make has a pod made. One of an earlier start is deleted first, which may take minutes.
+func (i *Instance) make(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+	made, err := i.tryMake(ctx, p, mounts)
+	if fault.Is(err, fault.Exists) {
+		if err = i.clearPod(ctx); err == nil && p.Annotations[annotationReader] == "" {
+			err = i.number(p) // whether it waits may be known only now
+		}
+		if err == nil {
+			made, err = i.tryMake(ctx, p, mounts)
 		}
 	}
 	if err == nil {

@@ -189,7 +189,7 @@ func (d *Driver) learn(ctx context.Context) error {
 	return nil
 }
 
-// work has the driver's own goroutines be one more, unless it is closed.
+// work runs do in a goroutine that Close waits for, unless the driver is closed.
 func (d *Driver) work(do func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

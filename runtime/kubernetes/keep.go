@@ -190,12 +190,12 @@ func (i *Instance) promise(file string) error {
 	if err := d.chunks.Share(ctx, x); err != nil {
 		return err
 	}
-	before, err := d.index(i.pendingFile())
+	before, unreadable := d.index(i.pendingFile())
 	gone := newName(suffixGone)
-	if err == nil {
-		err = d.files.Link(i.pendingFile(), gone)
-	} else if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(unreadable, fs.ErrNotExist) {
 		gone, err = "", nil
+	} else { // also one that is damaged is replaced; the next start removes what it had
+		err = d.files.Link(i.pendingFile(), gone)
 	}
 	if err == nil {
 		err = i.mkdir()
@@ -216,7 +216,7 @@ func (i *Instance) promise(file string) error {
 	}
 	// Where both were names of one file, the rename did nothing.
 	err = errors.Join(d.files.RemoveAll(fresh), d.syncDir(instancesDir+"/"+string(i.id)), d.syncDir(instancesDir))
-	if gone != "" {
+	if gone != "" && unreadable == nil {
 		d.drop(before, gone)
 	}
 	if err != nil {
@@ -236,9 +236,6 @@ func (i *Instance) promiseSnapshot(id sandbox.ID) error {
 
 // kept forgets what the disk was to hold: it holds it.
 func (i *Instance) kept() error {
-	if err := i.unmark(freshFile); err != nil { // first: where this is all that was done the next start fills the disk again, and keeps the root
-		return err
-	}
 	if err := i.d.discard(i.pendingFile()); err != nil {
 		return fault.Wrap(fault.Internal, err, "that the disk of sandbox %s was filled cannot be kept", i.id)
 	}

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"sandpit.dev/agent"
+	"sandpit.dev/agent/handshake"
 	"sandpit.dev/fault"
 	"sandpit.dev/runtime"
 	"sandpit.dev/runtime/kubernetes/kubeapi"
@@ -55,7 +56,7 @@ func (d *Driver) followNodes() {
 	}
 }
 
-// needNodes has nodes followed for one sandbox more, until interested says one less.
+// needNodes increments interested and wakes followNodes. The caller decrements it.
 func (d *Driver) needNodes() {
 	d.interested.Add(1)
 	select {
@@ -137,9 +138,11 @@ func (d *Driver) hearLeases(heard *time.Time) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		due, next := d.nodes.overdue(time.Now(), func(name string) bool { return len(d.upOn(name)) > 0 })
-		for _, name := range due {
-			d.workers.Go(func() { d.find(name) })
+		late, next := d.nodes.overdue(time.Now())
+		for name, silent := range late {
+			if !silent || len(d.upOn(name)) > 0 {
+				d.suspect(name)
+			}
 		}
 		timer.Reset(next)
 	}
@@ -157,13 +160,18 @@ func (d *Driver) find(name string) {
 			d.log.Debug("the API server does not say whether a node renews its lease", "node", name, "error", err)
 		case !silent || len(up) == 0:
 			return
-		case !anyAnswers(d.running, up):
-			if d.running.Err() == nil {
-				d.lose(name, up)
-			}
-			return
 		default:
-			d.log.Warn("a node is not heard of, and agents on it answer: its kubelet may be down", "node", name)
+			answered, asked := anyAnswers(d.running, up)
+			switch {
+			case answered:
+				d.log.Warn("a node is not heard of, and agents on it answer: its kubelet may be down", "node", name)
+			case (!asked || !d.o.Direct) && !d.unreadyOn(name): // no agent can be asked without the kubelet, which may be starting: the cluster gives the node up later
+			default:
+				if d.running.Err() == nil {
+					d.lose(name, up)
+				}
+				return
+			}
 		}
 		select {
 		case <-d.running.Done():
@@ -200,7 +208,7 @@ func (d *Driver) stillSilent(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// wake has all who wait for pods look at what else is known.
+// wake wakes all calls that wait for a change of a pod, so that they look at the state of nodes again.
 func (d *Driver) wake() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -257,33 +265,33 @@ func isUnready(p *corev1.Pod) bool {
 	return false
 }
 
-// anyAnswers reports whether any agent of some sandboxes answers.
-func anyAnswers(ctx context.Context, up []*Instance) bool {
+// anyAnswers reports whether any agent of some sandboxes answers, and whether any was asked: one whose key is lost is not.
+func anyAnswers(ctx context.Context, up []*Instance) (answered, asked bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	asked := up[:min(len(up), askedAgents)]
-	answers := make(chan bool, len(asked))
-	for _, i := range asked {
-		go func() { answers <- i.answers(ctx) }()
+	answers := make(chan bool, askedAgents)
+	n := 0
+	for _, i := range up {
+		i.mu.Lock()
+		key, address := i.key, i.address
+		i.mu.Unlock()
+		if key == nil || n == askedAgents {
+			continue
+		}
+		n++
+		go func() { answers <- i.answers(ctx, address, key) }()
 	}
-	one := false
-	for range asked {
+	for range n {
 		if <-answers {
-			one = true
+			answered = true
 			cancel()
 		}
 	}
-	return one
+	return answered, n > 0
 }
 
 // answers reports whether its agent does, over a connection of its own.
-func (i *Instance) answers(ctx context.Context) bool {
-	i.mu.Lock()
-	key, address := i.key, i.address
-	i.mu.Unlock()
-	if key == nil {
-		return false
-	}
+func (i *Instance) answers(ctx context.Context, address string, key *handshake.Key) bool {
 	for range answerTries {
 		calls := i.dialer(address, key)
 		try, cancel := context.WithTimeout(ctx, answerBound)

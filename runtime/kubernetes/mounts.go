@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"sandpit.dev/fault"
+	"sandpit.dev/runtime/kubernetes/kubeapi"
 	"sandpit.dev/sandbox"
 )
 
@@ -106,17 +107,17 @@ func makerRights(of *corev1.SecurityContext) *corev1.SecurityContext {
 	return &s
 }
 
-// make has a pod made, with volumes that are there. Nobody removes these meanwhile.
-func (i *Instance) make(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
-	if len(mounts) == 0 {
-		return i.makePod(ctx, p)
+// tryMake makes a pod with volumes that are there, and that nobody removes meanwhile.
+func (i *Instance) tryMake(ctx context.Context, p *corev1.Pod, mounts []sandbox.Mount) (*corev1.Pod, error) {
+	if len(mounts) > 0 {
+		i.d.volumes.RLock()
+		defer i.d.volumes.RUnlock()
+		if err := i.d.join(ctx, p, mounts); err != nil {
+			return nil, err
+		}
 	}
-	i.d.volumes.RLock()
-	defer i.d.volumes.RUnlock()
-	if err := i.d.join(ctx, p, mounts); err != nil {
-		return nil, err
-	}
-	return i.makePod(ctx, p)
+	i.d.nodes.avoid(&p.Spec)
+	return kubeapi.Pods().Create(ctx, i.d.api, i.d.space, p)
 }
 
 // join has a pod be scheduled where the volumes can be had that one node at a time mounts: where other pods have them.

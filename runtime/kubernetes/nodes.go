@@ -110,26 +110,25 @@ func (n *nodes) leaves(name string) {
 	delete(n.all, name)
 }
 
-// overdue returns the nodes that are to be doubted now, and when there may be another. used reports whether a sandbox is up on a node.
-func (n *nodes) overdue(now time.Time, used func(name string) bool) (due []string, next time.Duration) {
+// overdue returns the nodes that nobody doubts and whose renewals are late, with whether that is known already (silent), and when there may be another.
+func (n *nodes) overdue(now time.Time) (late map[string]bool, next time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	next = defaultLease
+	late, next = map[string]bool{}, defaultLease
 	for name, one := range n.all {
 		left := one.patience - now.Sub(one.heard)
 		switch {
-		case one.doubted || one.heard.IsZero() || one.silent && !used(name):
+		case one.doubted || one.heard.IsZero():
 		case one.silent || left <= 0:
-			one.doubted = true
-			due = append(due, name)
+			late[name] = one.silent
 		default:
 			next = min(next, left)
 		}
 	}
-	return due, next
+	return late, next
 }
 
-// doubt has the caller alone find out about a node, until it calls done; false: another does.
+// doubt reports whether the caller is to find out whether a node is lost, and is to call done then; false if another goroutine does.
 func (n *nodes) doubt(name string) (alone bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -4,6 +4,8 @@
 package kubernetes
 
 import (
+	"maps"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -28,16 +30,18 @@ func TestClocksOfNodesThatDiffer(t *testing.T) {
 		"backwards": func(since time.Duration) time.Time { return began.Add(-since) },
 		"dead":      func(time.Duration) time.Time { return began.Add(time.Hour) },
 	}
-	nobody := func(string) bool { return false }
 	for since := time.Duration(0); since <= time.Minute; since += 10 * time.Second {
 		for name, clock := range clocks {
 			l := leaseOf(name, clock(since))
 			n.renews(&l, began.Add(since))
 		}
-		due, _ := n.overdue(began.Add(since), nobody)
-		for _, name := range due {
-			if name != "dead" || since != 30*time.Second {
-				t.Errorf("%s is doubted after %v", name, since)
+		late, _ := n.overdue(began.Add(since))
+		for name, silent := range late {
+			if name != "dead" || silent != (since > 30*time.Second) || since < 30*time.Second {
+				t.Errorf("%s is late after %v, and silent: %v", name, since, silent)
+			}
+			if !n.doubt(name) {
+				t.Errorf("%s is doubted by somebody else", name)
 			}
 			n.silences(name)
 			n.done(name)
@@ -52,18 +56,44 @@ func TestClocksOfNodesThatDiffer(t *testing.T) {
 func TestRenewalsThatNobodyHeardOf(t *testing.T) {
 	began := time.Now()
 	var n nodes
-	nobody := func(string) bool { return false }
 	all := []coordinationv1.Lease{leaseOf("one", began), leaseOf("two", began)}
 	n.lists(all, true, began)
 	later := began.Add(time.Hour)
 	n.lists(all, true, later)
-	if due, next := n.overdue(later, nobody); len(due) > 0 || next != 22*time.Second {
-		t.Errorf("doubted are %v, and the next after %v", due, next)
+	if late, next := n.overdue(later); len(late) > 0 || next != 22*time.Second {
+		t.Errorf("late are %v, and the next after %v", late, next)
 	}
 	n.lists(all[:1], false, later.Add(time.Second)) // two was deleted, and a short break is no excuse
-	if due, _ := n.overdue(later.Add(23*time.Second), nobody); !slices.Equal(due, []string{"one"}) {
-		t.Errorf("doubted are %v", due)
+	if late, _ := n.overdue(later.Add(23 * time.Second)); !maps.Equal(late, map[string]bool{"one": false}) {
+		t.Errorf("late are %v", late)
 	}
+}
+
+// A pod that is told to be not ready has its node be looked at, which takes the lock of nodes. Who has that looks at sandboxes: so it is taken without a
+// sandbox's own.
+func TestAPodThatIsNotReadyHoldsNothingWhileItsNodeIsLookedAt(t *testing.T) {
+	d := &Driver{}
+	i := d.newInstance("abcdefgh12345678")
+	i.up, i.pod, i.node = true, "uid", "one"
+	running := corev1.ContainerStatus{Name: Container, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Spec: corev1.PodSpec{NodeName: "one"}, Status: corev1.PodStatus{
+		ContainerStatuses: []corev1.ContainerStatus{running}, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+	}}
+	d.nodes.get("one").doubted = true // so that nobody begins to find out
+	heard := i.heard
+	d.nodes.mu.Lock()
+	done := make(chan struct{})
+	go func() { i.hear(p, false); close(done) }()
+	<-heard // by now it has the lock, or has had it
+	for limit := time.Now().Add(10 * time.Second); !i.mu.TryLock(); {
+		if time.Now().After(limit) {
+			t.Fatal("it waits for the lock of nodes with that of the sandbox")
+		}
+		runtime.Gosched()
+	}
+	i.mu.Unlock()
+	d.nodes.mu.Unlock()
+	<-done
 }
 
 // A pod is kept from nodes that are silent, unless all are: then it is the server that hears nothing.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// past tells lists that are older than what is known already, as one of several API servers may have that lags behind the others.
+// past detects lists that are older than objects already seen, as from an API server that lags behind another.
 type past struct {
 	mu     sync.Mutex
 	newest uint64    // version of what the cluster told

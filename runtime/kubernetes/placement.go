@@ -65,7 +65,7 @@ func (p *Placement) check() (field string, err error) {
 		}
 	}
 	for k := range p.Labels {
-		if strings.HasPrefix(k, ownLabels) {
+		if strings.HasPrefix(k, ownLabels) || strings.HasPrefix(k, mountLabel("")) {
 			return "labels", fmt.Errorf("%q is the server's own: those begin with %s", sandbox.Clip(k, 80), ownLabels)
 		}
 	}

@@ -67,8 +67,8 @@ func keepRoot(p *corev1.Pod, fresh bool) error {
 	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // why it did not begin
 	changes := corev1.VolumeMount{Name: diskVolume, MountPath: insideRoot, SubPath: rootDir}
 	c.VolumeMounts = append(c.VolumeMounts, changes)
-	for n := range p.Spec.InitContainers {
-		if m := &p.Spec.InitContainers[n]; m.Name == placesContainer {
+	for n := range p.Spec.InitContainers { // what is in the way in changes that are about to be removed is in nobody's way
+		if m := &p.Spec.InitContainers[n]; m.Name == placesContainer && !fresh {
 			m.VolumeMounts = append(m.VolumeMounts, changes)
 		}
 	}

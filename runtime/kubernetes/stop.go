@@ -81,7 +81,8 @@ func (i *Instance) awaitGone(ctx context.Context) error {
 		if gone {
 			return nil
 		}
-		if i.d.nodes.isSilent(node) { // nobody there ends it
+		if i.d.nodes.isSilent(node) { // nobody there ends it, and it may go on
+			i.mark(lostFile)
 			if err := kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, objectName(i.id), pod, 0); !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) {
 				return err
 			}
@@ -112,8 +113,9 @@ func (i *Instance) clearPod(ctx context.Context) error {
 		return err
 	}
 	for {
-		if seconds > 0 && i.d.nodes.isSilent(p.Spec.NodeName) { // nobody there ends it
+		if seconds > 0 && i.d.nodes.isSilent(p.Spec.NodeName) { // nobody there ends it, and it may go on
 			seconds = 0
+			i.mark(lostFile)
 			if err := kubeapi.Pods().Delete(ctx, i.d.api, i.d.space, p.Name, p.UID, 0); err != nil && !fault.Is(err, fault.NotFound) {
 				return err
 			}

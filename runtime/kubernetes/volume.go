@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,9 +60,11 @@ func (d *Driver) CreateVolume(ctx context.Context, id sandbox.ID, limit int64) e
 }
 
 func (d *Driver) volumeClaim(id sandbox.ID, bytes int64) *corev1.PersistentVolumeClaim {
+	labels := map[string]string{labelServer: d.namespace, labelVolume: string(id)}
+	maps.Copy(labels, d.o.Placement.Labels)
 	c := &corev1.PersistentVolumeClaim{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
-		ObjectMeta: metav1.ObjectMeta{Name: volumeName(id), Labels: map[string]string{labelServer: d.namespace, labelVolume: string(id)}},
+		ObjectMeta: metav1.ObjectMeta{Name: volumeName(id), Labels: labels},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{cmp.Or(corev1.PersistentVolumeAccessMode(d.o.VolumeAccess), corev1.ReadWriteOnce)},
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(bytes, resource.BinarySI)}},

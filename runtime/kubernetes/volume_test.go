@@ -162,6 +162,20 @@ func volumesInKeptRoots(t *testing.T, c *cluster.Cluster, image runtime.Image) {
 	if got := run(t, i, "", "readlink /mnt/deep; cat /usr/kept"); got != "/etc\nkept" {
 		t.Errorf("got %q", got)
 	}
+	// The disk is filled by another pod where there are volumes, and the root is that of the image all the same.
+	if err := i.Stop(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Rollback(t.Context(), spec.ID, "", spec.Limits); err != nil {
+		t.Fatal(err)
+	}
+	spec.Mounts = mounts
+	if err := i.Start(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if got := run(t, i, "", "ls /usr/kept 2>&1 | grep -c 'No such'; ls -d /srv; cat /mnt/deep/v/file"); got != "1\n/srv\nmine" {
+		t.Errorf("after a rollback to a new disk: %q", got)
+	}
 }
 
 func badVolumes(t *testing.T, c *cluster.Cluster, image runtime.Image) {

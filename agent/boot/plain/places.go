@@ -31,7 +31,7 @@ type Place struct {
 	Sub   string `json:"sub,omitempty"` // the part that is going to be, made where it is missing; "": the whole
 }
 
-// ErrBlocked is that something else than a directory is in the way, or a link.
+// ErrBlocked is returned by [MakePlaces] if a part of a path is a link, or another file that is no directory.
 var ErrBlocked = errors.New("that, or a directory on the way, is a file or a link")
 
 // MakePlaces makes a sandbox's disk, its volumes and the places for them ready to be mounted by who follows links: no part of a
@@ -61,7 +61,7 @@ func MakePlaces(config string) error {
 	return nil
 }
 
-// inRoot is walk with what the overlay has in the place of the container's own.
+// inRoot checks path in the overlay's upper directory, if there is one, as walk does.
 func (p *Places) inRoot(path string) error {
 	if _, err := os.Lstat(p.Root); p.Root == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
